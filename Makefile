@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo quick test test-pipeline test-local-cluster test-cluster test-live test-cut check bench report release lock clean
+.PHONY: install demo quick test test-pipeline test-local-cluster test-cluster test-live test-cut check bench report docs release lock clean
 
 install: $(STAMP)
 
@@ -66,6 +66,11 @@ check: install
 
 bench: install
 	$(BIN)/python -m benchmarks --write
+
+# The documentation as a site, in out/site: a link that leads nowhere fails. The pictures are drawn from the code.
+docs: install
+	$(BIN)/python -m tools.pictures --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # What would be published, in dist/: built from what the source archive holds, then installed into empty environments
 # and used. Nothing is uploaded.

@@ -59,6 +59,11 @@ class BlockingLog:
         """Which log this is."""
         return self._seat.log.identity
 
+    @property
+    def loggers(self) -> frozenset[str]:
+        """As `Log.loggers`."""
+        return self._seat.log.loggers
+
     def ends(self) -> LogEnds:
         """As `Log.ends`."""
         return self._seat.run(self._seat.log.ends())
@@ -96,6 +101,25 @@ class BlockingLog:
     ) -> LogReceipt:
         """As `Log.publish`."""
         return self._seat.run(self._seat.log.publish(key, payloads, items))
+
+    def stage(
+        self,
+        stage: str,
+        payloads: Sequence[bytes],
+        items: Sequence[str | None] | None = None,
+        *,
+        first: int = 0,
+    ) -> int:
+        """As `Log.stage`."""
+        return self._seat.run(self._seat.log.stage(stage, payloads, items, first=first))
+
+    def publish_staged(self, key: bytes, stages: Sequence[tuple[str, int]]) -> LogReceipt:
+        """As `Log.publish_staged`."""
+        return self._seat.run(self._seat.log.publish_staged(key, stages))
+
+    def abandon(self, stages: Sequence[str]) -> None:
+        """As `Log.abandon`."""
+        self._seat.run(self._seat.log.abandon(stages))
 
     def forget(self, logger: str) -> None:
         """As `Log.forget`."""

@@ -98,7 +98,7 @@ def test_no_such_folder(tmp_path: Path) -> None:
 
 
 def test_no_such_property(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such property: colour; there are "):
+    with pytest.raises(UsageError, match="no such property: colour; choose from "):
         semcast(tmp_path, "--property", "colour")
 
 

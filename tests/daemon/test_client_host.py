@@ -1,9 +1,12 @@
 """The daemon's side of connections, without sockets."""
 
+from typing import Any
+
 import pytest
 from tests.daemon.hosting import OTHER_TOKEN, WEB, WEB_TOKEN, D, Hosted, Wire
 
-from semcast.core.ids import SECOND
+from semcast.core.ids import SECOND, MemberId
+from semcast.protocols.clients.codec import Format, decode_reply, encode
 from semcast.protocols.clients.frames import (
     VERSION,
     Answer,
@@ -34,6 +37,9 @@ from semcast.protocols.clients.frames import (
 from semcast.protocols.clients.guests import Link
 from semcast.protocols.clients.host import HostSettings
 from semcast.protocols.clients.permissions import Identity, Rule
+from semcast.protocols.lightweight.messages import Came, Client
+from semcast.protocols.lightweight.messages import Cast as LightCast
+from semcast.protocols.lightweight.messages import encode as encode_operation
 
 
 def texts(wire: Wire) -> list[bytes]:
@@ -320,6 +326,30 @@ def test_a_member_of_a_blocking_group_answers_and_waits() -> None:
     assert kinds == [Deliver, View]
     a.say(Cast(4, ("v",), "agreed", [b"in the new one"]))
     assert texts(b) == [b"in the new one"]
+
+
+@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize(
+    "nonsense", [[None, 3], [[], {}], ["text", b"\xff"], [b"good", 7, b"good"], [[[[]]]] * 20]
+)
+def test_a_run_of_a_daemon_that_writes_nonsense_harms_no_client(nonsense: Any, form: Format) -> None:
+    """Its messages have no bytes; what comes before and after is heard."""
+    hosted = Hosted()
+    wire = hosted.connect("a")
+    wire.welcome()
+    wire.link.form = form
+    hosted.host.heard(wire.link, encode(Join(1, "g"), form))
+    hosted.run()
+    other, stranger = MemberId("q", 1), Client("b@q", 1)
+    for operation in (Came(stranger), LightCast(stranger, 1, ("g",), None, False, nonsense)):
+        hosted.machine.on_message(other, hosted.machine.tag + encode_operation(operation))
+    hosted.host.heard(wire.link, encode(Cast(2, ("g",), "agreed", [b"x", b"y"]), form))
+    hosted.run()
+    heard = [decode_reply(body, form) for body in wire.link.out]
+    assert [list(each.payloads) for each in heard if isinstance(each, Deliver)] == [
+        [b""] * len(nonsense),
+        [b"x", b"y"],
+    ]
 
 
 def test_only_administrators_ask() -> None:

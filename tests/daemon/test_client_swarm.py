@@ -3,8 +3,10 @@
 import pytest
 from tests.lightweight.test_lightweight_specs import A, B, Q, Script, cast, joined
 
+from semcast.sim.mutants import MUTANTS as CALLS_MUTANTS
 from semcast.sim.mutants.clients import MUTANTS
 from semcast.sim.swarm import examine, scenario_of
+from semcast.specs.calls.kinds import RETURNED
 from semcast.specs.lightweight.kinds import HEARD
 
 CAUGHT = {
@@ -35,6 +37,31 @@ def test_a_slow_program_that_leaves_names_no_view() -> None:
 def test_every_mutant_is_caught_by_name(mutant: str) -> None:
     name, seed = CAUGHT[mutant]
     finding = examine(scenario_of("lightweight", seed), MUTANTS[mutant])
+    assert any(each.startswith(name) for each in finding.broken), finding.broken
+
+
+def test_programs_that_call_each_other_are_judged_beside_their_daemons() -> None:
+    outcomes: set[str | None] = set()
+    for seed in (6, 30, 54):
+        finding = examine(scenario_of("lightweight", seed))
+        assert finding.clean, f"seed {seed}: {finding.broken}"
+        [calls] = finding.outcome.beside
+        outcomes.update(event.level for event in calls.events if event.kind is RETURNED)
+    assert outcomes == {"complete", "too few", "timeout", "left"}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "seed", "name"),
+    [
+        ("expected-when-made", 6, "call_complete"),
+        ("majority-of-those-left", 42, "call_complete"),
+        ("replies-to-others-counted", 30, "call_replies"),
+        ("answers-twice", 6, "call_replies"),
+        ("chosen-by-each", 6, "call_one"),
+    ],
+)
+def test_what_is_wrong_with_calls_shows_among_clients_too(mutant: str, seed: int, name: str) -> None:
+    finding = examine(scenario_of("lightweight", seed), CALLS_MUTANTS["calls"][mutant])
     assert any(each.startswith(name) for each in finding.broken), finding.broken
 
 

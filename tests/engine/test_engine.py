@@ -136,7 +136,7 @@ def test_interactive_actions_and_procedures(tmp_path: Path) -> None:
             outcome = await c.call("times", b"2")
             assert isinstance(outcome, semcast.Outcome)
             assert outcome.result == b"18"
-            with pytest.raises(semcast.RequestError, match="procedure 'no': there are times"):
+            with pytest.raises(semcast.RequestError, match="procedure 'no': choose from times"):
                 await c.call("no")
 
     play(scenario)
@@ -230,13 +230,13 @@ def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"founders": ()}, "founders: name the servers"),
+        ({"founders": ()}, "founders: name all servers"),
         ({"founders": ("b", "c")}, "'a' is not among them"),
-        ({"founders": ("a", "a")}, "each once"),
+        ({"founders": ("a", "a")}, "a name is listed twice"),
         ({"data": ""}, "data: a replication server needs a folder"),
         ({"name": ""}, "data needs a name"),
-        ({"durability": "often"}, "durability 'often': there are disk and memory"),
-        ({"newcomer": True}, "newcomer: a server that waits"),
+        ({"durability": "often"}, "durability 'often': choose disk or memory"),
+        ({"newcomer": True}, "newcomer and founders exclude each other"),
         ({"stack": "ring"}, "stack: a replicated service has its own"),
         ({"foo": 1}, "no such setting: foo"),
         ({"service": object()}, "service object has no method apply"),

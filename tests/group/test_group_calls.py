@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -402,6 +402,92 @@ def test_who_iterates_with_state_must_not_wait_for_answers() -> None:
                 break
 
     run(test)
+
+
+class Count:
+    """A state: a number."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+
+    def export(self) -> bytes:
+        return b"%d" % self.number
+
+    def restore(self, state: bytes) -> None:
+        self.number = int(state)
+
+
+def counted(name: str, member: str, state: Count, **more: Any) -> semcast.Group:
+    settings: dict[str, Any] = {"stack": "vsync", "order": "total", "minimum": 2, **more}
+    group: semcast.Group = semcast.join(name, name=member, state=state, **settings)
+    return group
+
+
+async def count(group: semcast.Group, state: Count, upto: int) -> None:
+    async for event in group:
+        state.number += isinstance(event, semcast.Message)
+        if state.number == upto:
+            return
+
+
+def test_who_never_iterates_with_state_and_answers_calls_holds_nobody_up() -> None:
+    """It once read for its calls until its queue was full, and then the group stood still.
+
+    It has no state, so it hands none over; when it iterates at last, it is given that of the group.
+    """
+
+    async def test(name: str) -> None:
+        many, states = 6000, [Count(), Count(), Count()]
+        idle, busy = (
+            counted(name, who, states[place], queue_messages=64) for place, who in enumerate(("idle", "busy"))
+        )
+        async with AsyncExitStack() as stack:
+            await asyncio.gather(*(stack.enter_async_context(group) for group in (idle, busy)))
+            echo(idle)
+            all_read = asyncio.create_task(count(busy, states[1], many + 2))
+            for _ in range(many // 100):
+                await busy.send_many([b"x" * 1000] * 100)
+            assert (await busy.call(b"?", to=idle.member)).result == b"idle?"
+            late = await stack.enter_async_context(counted(name, "late", states[2]))
+            await late.wait_for(3, 20)
+            reading = asyncio.create_task(count(late, states[2], many + 1))
+            await busy.send(b"!")
+            await reading
+            states[0].number = -many  # what it makes of messages is not the state
+            reading = asyncio.create_task(count(idle, states[0], many + 2))
+            while states[0].number < many:  # it is given the state of the group
+                await asyncio.sleep(0.05)
+            await busy.send(b"!")
+            await asyncio.gather(reading, all_read)
+
+    run(test)
+
+
+def test_who_only_answers_calls_hands_over_what_they_made_of_its_state() -> None:
+    async def test(name: str) -> None:
+        states = [Count(), Count(), Count()]
+        first = [counted(name, who, state) for who, state in zip("ab", states, strict=False)]
+        async with AsyncExitStack() as stack:
+            await asyncio.gather(*(stack.enter_async_context(group) for group in first))
+            for group, state in zip(first, states, strict=False):
+                adds(group, state)
+            for _ in range(3):
+                assert (await first[0].call(b"+")).complete
+            late = counted(name, "c", states[2])
+            adds(late, states[2])
+            await stack.enter_async_context(late)
+            await late.wait_for(3, 20)
+            assert (await first[0].call(b"+")).complete
+            assert [state.number for state in states] == [4, 4, 4]
+
+    run(test)
+
+
+def adds(group: semcast.Group, state: Count) -> None:
+    @group.on_call
+    def add(request: semcast.CallRequest) -> bytes:
+        state.number += 1
+        return b"%d" % state.number
 
 
 def test_threads_call_and_answer() -> None:

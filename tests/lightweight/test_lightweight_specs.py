@@ -20,7 +20,7 @@ from semcast.history.wellformed import problem
 from semcast.protocols.lightweight import Machine
 from semcast.sim.mutants import MUTANTS
 from semcast.specs import LIGHTWEIGHT, Status
-from semcast.specs.lightweight.kinds import DELIVER, LEFT, ORDERED, PRIVATE, VIEW
+from semcast.specs.lightweight.kinds import DELIVER, LEFT, ORDERED, PRIVATE, TRANSITIONAL, VIEW
 from semcast.specs.lightweight.story import Row, story_of
 
 P, Q = MemberId("p"), MemberId("q")
@@ -171,6 +171,16 @@ def test_a_message_in_two_views() -> None:
 
 def test_different_messages_before_the_same_view() -> None:
     script = cast(joined(), 5, 2, A)
+    assert "lw_atomicity" in script.view(A, 3, A, B).view(B, 3, A, B).broken()
+
+
+def test_who_was_apart_may_have_different_messages_before_the_same_view() -> None:
+    """Their daemons parted, and met again before the one side had agreed on another view."""
+    script = cast(joined(), 5, 2, A)
+    script.transitional(A, A).transitional(B, B)
+    assert "lw_atomicity" not in script.view(A, 3, A, B).view(B, 3, A, B).broken()
+    script = cast(joined(), 5, 2, A)
+    script.transitional(A, A, B).transitional(B, A, B)
     assert "lw_atomicity" in script.view(A, 3, A, B).view(B, 3, A, B).broken()
 
 
@@ -339,7 +349,11 @@ def _stays(history: History) -> Iterator[tuple[object, list[object]]]:
             ]
             if bounds and rows[bounds[-1]].kind is VIEW:
                 given = rows[bounds[-1] : at]
-                along = row.text.along if row.text.vs else None
+                parts = [
+                    each.members for each in given if each.kind is TRANSITIONAL and each.text.group == group
+                ]
+                parts.append(given[0].members)
+                along = row.text.along if row.text.vs else frozenset.intersection(*map(frozenset, parts))
                 key = group, rows[bounds[-1]].text.id, row.text.id, along
                 yield key, [each.message for each in given if group in each.text.views]
 

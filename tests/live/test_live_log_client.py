@@ -60,8 +60,12 @@ def test_positions_survive_a_restart_of_the_logger(
             assert await log.at_time(found[-1].at) in (3000, 3001)
             with pytest.raises(semcast.LogOffsetError, match="beyond the end of the log, which is 3002"):
                 await log.read(9000, 9001)
-            with pytest.raises(semcast.LogError, match="4096 messages"):
-                await log.publish(b"batch 3", [b""] * 5000)
+            large = [b"%08d" % number for number in range(30_000)]
+            assert (await log.publish(b"batch 3", large)).position == 3002, "in pieces"
+            assert (await log.publish(b"batch 3", large)).known
+            assert (await log.ends()).next == 33_002
+            with pytest.raises(semcast.LogStageError, match="2 of 2 pieces of stage nothing"):
+                await log.publish_staged(b"batch 4", [("nothing", 2)])
             started[-1].kill()
             shutil.rmtree(tmp_path / "log")
             start(started, tmp_path / "log", group, "--name", "log1")

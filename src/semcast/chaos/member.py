@@ -53,8 +53,7 @@ class Program:
         self._rate = rate
         family = FAMILIES.of(group.settings.stack)
         self._safe = family.safe
-        # Who is given state must read up to it: for one that never iterates nobody else can.
-        self._calls = family.calls and group.settings.receive and (self.reads or not family.transfers)
+        self._calls = family.calls and group.settings.receive
         if self._calls:
             group.on_call(self.calling.answer)
         self._confirms = cast("Sequence[Confirm]", family.confirms)

@@ -22,7 +22,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the program."""
     parser = subparsers.add_parser(
         "check",
-        help="check recorded histories",
+        help="check recorded histories against the promised properties",
         description="Check recorded histories in memory. Exits with 1 if a property is violated.",
     )
     parser.add_argument("path", metavar="DIR", type=Path, help="a folder of histories, or one file")
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 def _judge(path: Path, properties: list[str] | None) -> _Judged:
     for name in properties or ():
         if name not in PROPERTIES and name not in IN_MEMORY:
-            raise UsageError(f"no such property: {name}; there are {', '.join([*PROPERTIES, *IN_MEMORY])}")
+            raise UsageError(f"no such property: {name}; choose from {', '.join([*PROPERTIES, *IN_MEMORY])}")
     try:
         return [
             (name, alone, _check(name, alone, properties))

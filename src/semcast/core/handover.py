@@ -29,6 +29,8 @@ from semcast.core.stack import Stack
 from semcast.core.views import View
 
 _PLENTY = 64 << 20
+_EVER = 1 << 62
+"""No view has so high a number."""
 _LISTS_IN_QUEUE = 8
 """A list in the mailbox has about this part of the bytes of a full queue, at most."""
 _RUN = 1024
@@ -143,6 +145,7 @@ class Handover:
         self._handed = self._handed_bytes = 0  # messages; written by the application
         self._taken = self._taken_bytes = 0  # of those; written by turns
         self._rest: Sequence[Delivery] = ()
+        self._stateless_upto = -1  # the state at the beginning of views up to this one is not its own
         self._missed: View | None = None  # the last view that was dropped; written by turns
         self.discarded: tuple[int, View | None] | None = None
         """What lay in the mailbox when an application that was skipped began to iterate. Written by it."""
@@ -298,7 +301,8 @@ class Handover:
             return everything
         first = self._rest[0]
         if isinstance(first, StateRequested | StateReceived):
-            self._exchange(self.hooks, first)
+            if first.view > self._stateless_upto:
+                self._exchange(self.hooks, first)
             self._rest = self._rest[1:]
             return ()
         upto = next((place for place, each in enumerate(self._rest) if _is_state(each)), len(self._rest))
@@ -312,7 +316,26 @@ class Handover:
         if not self._rest and self.mailbox:
             self._rest = self.mailbox.take(now)
             self.reading.took()
-        return bool(self._rest) and _is_state(self._rest[0])
+        first = self._rest[0] if self._rest else None
+        return isinstance(first, StateRequested | StateReceived) and first.view > self._stateless_upto
+
+    def do_without_state(self) -> None:
+        """The application does not see what is taken for it: it has no state, and is asked for none."""
+        self._stateless_upto = _EVER
+        self.call(self._miss)
+
+    def follow(self) -> None:
+        """It sees everything again from here on, and needs the state of the group."""
+        self.call(self._see_all)
+
+    def _miss(self, stack: Stack, now: Nanos) -> None:
+        self.reader.misses = True
+        stack.on_reader(now)
+
+    def _see_all(self, stack: Stack, now: Nanos) -> None:
+        self._stateless_upto = stack.view().id  # what is on its way from before was not meant for it any more
+        self.reader.misses = False
+        stack.on_reader(now)
 
     def dealt_with(self, now: Nanos) -> None:
         """The application comes back for more."""

@@ -11,7 +11,17 @@ class Reader:
     messages of others (`docs/flow-control.md`). What the fields say comes about in `core/reading.py`.
     """
 
-    __slots__ = ("began", "closing", "excess", "excess_bytes", "held", "receives", "stopped", "waits")
+    __slots__ = (
+        "began",
+        "closing",
+        "excess",
+        "excess_bytes",
+        "held",
+        "misses",
+        "receives",
+        "stopped",
+        "waits",
+    )
 
     def __init__(self) -> None:
         self.waits = False
@@ -20,6 +30,8 @@ class Reader:
         """Whether it ever asked for what is delivered. Alone of these it is written by the program itself."""
         self.receives = True
         """Whether it wants to be given anything. If not, what is delivered counts as taken at once."""
+        self.misses = False
+        """Whether messages are taken for it that it never sees: it only answers calls. So it has no state."""
         self.closing = False
         """Whether the program leaves: what it handed over still goes out, what is delivered is dropped."""
         self.stopped = False
@@ -31,6 +43,11 @@ class Reader:
         """Bytes of these messages."""
         self.held: Callable[[], int] | None = None
         """How many messages lie in the mailbox, or are being dealt with; None where there is none."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is given every message: only then it has the state of the group, or needs it."""
+        return self.receives and not self.misses
 
     @property
     def unread(self) -> int:

@@ -183,7 +183,7 @@ class Domain(SendingSide):
         """
         check_groups((group,))
         if flavour not in ("evs", "vs"):
-            raise ConfigurationError(f"flavour {flavour!r}: there are evs and vs")
+            raise ConfigurationError(f"flavour {flavour!r}: choose evs or vs")
         self._check_open()
         groups = self._desk.groups
         if group in groups:

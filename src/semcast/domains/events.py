@@ -9,18 +9,14 @@ from semcast.core.annotations import Item
 from semcast.core.events import Left, Rejoining, Skipped, TransitionalView, ViewChange
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch, Message, PrivateMessage
-from semcast.core.views import View
 from semcast.protocols.lightweight.events import (
     Delivered,
     GroupTransitional,
     GroupView,
     PrivateDelivered,
 )
-from semcast.protocols.lightweight.ids import Epoch, ViewId
+from semcast.protocols.lightweight.ids import place_of, plain_view
 from semcast.protocols.lightweight.written import list_of
-
-_BITS = 53
-"""Of what is counted within a configuration."""
 
 
 class DomainMessage(Message, frozen=True, gc=False):
@@ -69,7 +65,7 @@ DomainDelivery = Batch | DomainEvent
 
 def batch_of(run: Delivered) -> Batch:
     """A run of messages as one."""
-    order = None if run.position is None else _place(run.position.epoch, run.position.index)
+    order = None if run.position is None else place_of(run.position.epoch, run.position.index)
     items = run.items if run.items is not None and all(run.items) else None
     return Batch(run.sender, run.first, list_of(run.payloads), size=run.size, order=order, items=items)
 
@@ -79,33 +75,23 @@ def messages_of(run: Delivered) -> list[DomainMessage]:
     ids = map(MessageId, repeat(run.sender), count(run.first))
     orders: Iterator[int | None] = repeat(None)
     if run.position is not None:
-        orders = count(_place(run.position.epoch, run.position.index))
+        orders = count(place_of(run.position.epoch, run.position.index))
     notes = repeat(None) if run.items is None else [Item(item) if item else None for item in run.items]
     return list(map(DomainMessage, ids, run.payloads, notes, orders, repeat(run.groups)))
 
 
 def private_of(event: PrivateDelivered) -> PrivateMessage:
     """A message to this program alone."""
-    order = _place(event.position.epoch, event.position.index)
+    order = place_of(event.position.epoch, event.position.index)
     return PrivateMessage(MessageId(event.sender, event.seq), event.payload, order=order)
 
 
 def view_of(event: GroupView) -> DomainView:
     """A new view of a group."""
-    view = _view(event.id, event.members)
+    view = plain_view(event.id, event.members)
     return DomainView(view, event.joined, event.left, event.failed, event.cause.value, event.along)
 
 
 def transitional_of(event: GroupTransitional) -> TransitionalView:
     """Only some are sure to get what still comes."""
-    return TransitionalView(_view(event.id, event.members))
-
-
-def _view(name: ViewId, members: tuple[MemberId, ...]) -> View:
-    number = _place(name.epoch, name.change)
-    return View(number, members, representative=name.epoch.representative)
-
-
-def _place(epoch: Epoch, number: int) -> int:
-    """One number that grows as the name does: configuration, whether it is the rest of one, count."""
-    return (epoch.number << 1 | epoch.rest) << _BITS | number
+    return TransitionalView(plain_view(event.id, event.members))

@@ -19,7 +19,16 @@ from semcast.group.events import GroupDelivery, GroupEvent
 from semcast.group.flow import HeldUp
 from semcast.group.group import Group
 from semcast.group.joining import join
-from semcast.group.logclient import Log, LogAwayError, LogError, LogOffsetError, OtherLogError, log
+from semcast.group.logclient import (
+    Log,
+    LogAwayError,
+    LogError,
+    LogFullError,
+    LogOffsetError,
+    LogStageError,
+    OtherLogError,
+    log,
+)
 from semcast.group.logpages import LogEnds, LogEntry, LogIdentity, LogPage, LogReceipt, LogRun, LogRuns
 from semcast.group.patterns import Live, live
 from semcast.group.settings import GroupSettings
@@ -52,12 +61,14 @@ __all__ = [
     "LogEnds",
     "LogEntry",
     "LogError",
+    "LogFullError",
     "LogIdentity",
     "LogOffsetError",
     "LogPage",
     "LogReceipt",
     "LogRun",
     "LogRuns",
+    "LogStageError",
     "Order",
     "OtherLogError",
     "PrivateMessage",

@@ -87,7 +87,7 @@ class CallingSide(ABC):
         if timeout is not None and (not timeout > 0 or math.isinf(timeout)):
             raise ValueError(f"timeout {timeout}: a time above 0, or None for ever")
         if to not in ("all", "one") and not isinstance(to, MemberId):
-            raise ValueError(f"to {to!r}: there are all, one, or a member of the view")
+            raise ValueError(f"to {to!r}: choose all, one, or a member of the view")
         if to != "all" and replies not in ("first", "all", 1):
             raise ValueError(f"replies={replies!r}: one member is asked, and one answer comes")
         self._check_open()

@@ -67,4 +67,4 @@ def check_confirm(confirm: str | None, family: Family) -> None:
     """Refuse what there is not."""
     if confirm is not None and confirm not in family.confirms:
         known = " and ".join(family.confirms)
-        raise ConfigurationError(f"confirm {confirm!r}: with stack {family.name} there are {known}")
+        raise ConfigurationError(f"confirm {confirm!r}: stack {family.name} has {known}")

@@ -129,7 +129,7 @@ class Drafts:
         if not payloads:
             raise ValueError("there is nothing to send")
         if order not in ("agreed", "safe"):
-            raise ConfigurationError(f"order {order!r}: there are agreed and safe")
+            raise ConfigurationError(f"order {order!r}: choose agreed or safe")
         if {*map(type, payloads)} != {bytes}:
             strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
             raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")

@@ -10,8 +10,9 @@ from typing import cast
 
 from semcast.core.events import Rejoining, ViewChange
 from semcast.core.handover import Handover
-from semcast.core.ids import MessageId
+from semcast.core.ids import SECOND, MessageId
 from semcast.core.messages import Batch, PrivateMessage
+from semcast.core.reading import LONG
 from semcast.core.views import View
 from semcast.group.ahead import Ahead, Portion
 from semcast.group.calling import CallDesk, Heard
@@ -68,6 +69,7 @@ class Inbox:
         self._desk: CallDesk | None = None
         self._callers = 0  # who reads waits for so many answers
         self._pump: asyncio.Task[None] | None = None
+        self._misses = False  # it never iterated, and is not told everything, so it has no state
 
     def reads(self) -> bool:
         """Whether who calls is who reads: while it waits, nobody takes anything."""
@@ -142,6 +144,8 @@ class Inbox:
         if not self._receives:
             raise ConfigurationError(f"{self._name} was joined with receive=False: nothing is delivered here")
         self._reader = self.caller()
+        if self._misses:
+            self._see_all()
         if self._handover.begin():
             self._wake_loop()
 
@@ -258,7 +262,10 @@ class Inbox:
     async def _read_while_needed(self) -> None:
         while self._must_read() and not self._is_over():
             if not self._read_ahead():
-                return
+                if self._reader is not None:
+                    return
+                await self._do_without_state()
+                continue
             if self._taken or self._handover:
                 await asyncio.sleep(0)
                 continue
@@ -269,7 +276,7 @@ class Inbox:
     def _read_ahead(self) -> bool:
         """Take what there is, as far as it can be kept; returns whether that may go on."""
         with self._taking:
-            if self._ahead.full or (self._ahead and self._handover.at_state(time.monotonic_ns())):
+            if self._ahead.full or (self._ahead.messages and self._handover.at_state(time.monotonic_ns())):
                 return self._make_room()
             portion = self._advance()
             if portion[0]:
@@ -281,7 +288,9 @@ class Inbox:
 
     def _make_room(self) -> bool:
         """A program that never iterated misses what it has no room for; for others nothing is dropped."""
-        if self._reader is None and self._handover.hooks is None:
+        if self._reader is None:
+            if self._handover.hooks is not None and not self._misses:
+                return False
             self._handover.skipped += self._ahead.drop()
             return True
         assert self._desk is not None
@@ -293,6 +302,26 @@ class Inbox:
             )
         )
         return False
+
+    async def _do_without_state(self) -> None:
+        """A program that never iterates has not dealt with what was read for it: it gives nobody its state.
+
+        Not at once: the task that reads may be about to start.
+        """
+        await asyncio.sleep(LONG / SECOND)
+        with self._taking:
+            if self._reader is None and not self._misses:
+                self._misses = True
+                self._handover.do_without_state()
+        self._wake_loop()
+
+    def _see_all(self) -> None:
+        """It iterates at last: what was kept for it is older than the state that it gets now."""
+        with self._taking:
+            self._misses = False
+            self._handover.skipped += self._ahead.drop()
+            self._handover.follow()
+        self._wake_loop()
 
     async def _arrival(self) -> bool:
         """Wait until there is something; False where the program has closed the group."""

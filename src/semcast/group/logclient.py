@@ -6,14 +6,17 @@ A log has dense positions of its own. `ends` says which there are, `read` gives 
 
 import asyncio
 import math
+import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
+
+import msgspec
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import SECOND, Nanos
@@ -23,22 +26,27 @@ from semcast.group.group import Group
 from semcast.group.logpages import LogEnds, LogIdentity, LogPage, LogReceipt, LogRuns, run_of
 from semcast.group.settings import check_group, resolve
 from semcast.protocols.gossip.client import LogClient, Page, Question, Result
-from semcast.protocols.gossip.publishing import check_batch
+from semcast.protocols.gossip.publishing import MAX_BATCH, MAX_MESSAGES, check_batch, check_key
 from semcast.protocols.gossip.queries import (
-    MAX_KEY,
     PAGE_BYTES,
     PAGE_MESSAGES,
     Ask,
     Denied,
     Put,
     Read,
+    Release,
     Taken,
     Told,
 )
+from semcast.protocols.gossip.runs import item_bytes
 from semcast.wire.annotations import to_wire
 
 _AHEAD = 4
 """Pages that are on their way at a time: what they hold must fit into the buffer of a socket."""
+_PIECE = 1 << 18
+"""Bytes of a piece of a large batch: a few of them must fit into the buffer of a socket."""
+_BESIDE = 8
+"""Bytes that a message takes on the wire besides what it says."""
 _PART = 1 << 14
 """Bytes of messages in one part of a batch; a larger message is a part of its own."""
 
@@ -53,6 +61,14 @@ class LogAwayError(LogError):
 
 class LogOffsetError(LogError):
     """A position beyond either end of the log."""
+
+
+class LogStageError(LogError):
+    """Pieces of a batch are not there: it was given up, or never came."""
+
+
+class LogFullError(LogError):
+    """The logger has no room for more pieces of batches that are not published."""
 
 
 class OtherLogError(LogError):
@@ -105,6 +121,13 @@ class Log:
         if self._identity is None:
             raise GroupClosedError("the log is not open: use `async with`")
         return self._identity
+
+    @property
+    def loggers(self) -> frozenset[str]:
+        """The names of all loggers of the group that have answered so far: each has a log of its own."""
+        stack = self._group.stack
+        assert isinstance(stack, LogClient)
+        return frozenset(stack.heard)
 
     async def ends(self) -> LogEnds:
         """What can be read."""
@@ -194,21 +217,84 @@ class Log:
     ) -> LogReceipt:
         """Log a batch, once for its key, and send it to all members; returns when it is on disk.
 
+        A large batch goes to the logger in pieces first, and is in the log whole or not at all.
+
         Args:
             key: by which the logger knows the batch again (the last 4096 of them).
             payloads: of its messages, in order.
             items: what each is about, if anything.
         """
-        notes: list[Annotation | None] = [
-            None if item is None else Item(item) for item in items or [None] * len(payloads)
-        ]
-        if len(notes) != len(payloads):
-            raise LogError(f"{len(payloads)} messages, and {len(notes)} items")
+        notes = _notes(payloads, items)
+        if len(payloads) <= MAX_MESSAGES and sum(map(len, payloads)) <= MAX_BATCH:
+            return await self._put(_checked(key, payloads, notes))
+        stage = uuid.uuid4().hex
+        pieces = await self.stage(stage, payloads, items)
+        return await self.publish_staged(key, [(stage, pieces)])
+
+    async def stage(
+        self,
+        stage: str,
+        payloads: Sequence[bytes],
+        items: Sequence[str | None] | None = None,
+        *,
+        first: int = 0,
+    ) -> int:
+        """Give the logger messages for a batch that is logged later, by `publish_staged`.
+
+        Returns how many pieces it has then; the next ones begin with that number. What is never published is
+        given up after ten minutes.
+
+        Args:
+            stage: a name that nobody else uses.
+            payloads: in order.
+            items: what each is about, if anything.
+            first: the number of the first piece.
+
+        Raises:
+            LogFullError: too much is staged.
+        """
+        notes = _notes(payloads, items)
+        under_way: set[asyncio.Task[LogReceipt]] = set()
+        number = first
         try:
-            check_batch(key, payloads, notes)
+            for start, end in _cuts(payloads):
+                if len(under_way) >= _AHEAD:
+                    done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                    for each in done:
+                        each.result()
+                parts = _checked(b"-", payloads[start:end], notes[start:end])
+                piece = [msgspec.structs.replace(part, stage=stage, number=number) for part in parts]
+                under_way.add(asyncio.create_task(self._put(piece)))
+                number += 1
+            for each in under_way:
+                await each
+        finally:
+            for each in under_way:
+                each.cancel()
+        return number
+
+    async def publish_staged(self, key: bytes, stages: Sequence[tuple[str, int]]) -> LogReceipt:
+        """Log what was staged as one batch, once for its key; returns when it is on disk.
+
+        Args:
+            key: as for `publish`.
+            stages: with how many pieces each has; in this order.
+
+        Raises:
+            LogStageError: pieces are not there; nothing was logged.
+        """
+        try:
+            check_key(key)
         except ValueError as error:
             raise LogError(str(error)) from error
-        taken = await self._ask(_parts(key, payloads, notes))
+        return await self._put(Release(0, 0, key, list(stages)))
+
+    async def abandon(self, stages: Sequence[str]) -> None:
+        """What was staged is not wanted."""
+        await self._put(Release(0, 0, b"", [(stage, 0) for stage in stages]))
+
+    async def _put(self, question: Release | list[Put]) -> LogReceipt:
+        taken = await self._ask(question)
         assert isinstance(taken, Taken)
         return LogReceipt(taken.position, taken.known)
 
@@ -278,16 +364,45 @@ def _tell(future: "asyncio.Future[Any]", what: object) -> None:
 
 
 def _refuse(denied: Denied) -> NoReturn:
-    kinds: dict[str, type[LogError]] = {"offset": LogOffsetError, "log": OtherLogError}
+    kinds: dict[str, type[LogError]] = {
+        "offset": LogOffsetError,
+        "log": OtherLogError,
+        "stage": LogStageError,
+        "full": LogFullError,
+    }
     raise kinds.get(denied.trouble, LogError)(denied.why)
 
 
-def _parts(key: bytes, payloads: Sequence[bytes], notes: Sequence[Annotation | None]) -> list[Put]:
-    """In the order of the messages, each part small enough for a datagram."""
+def _notes(payloads: Sequence[bytes], items: Sequence[str | None] | None) -> list[Annotation | None]:
+    found: list[Annotation | None] = [
+        None if item is None else Item(item) for item in items or [None] * len(payloads)
+    ]
+    if len(found) != len(payloads):
+        raise LogError(f"{len(payloads)} messages, and {len(found)} items")
+    return found
+
+
+def _cuts(payloads: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Where a large batch is cut into pieces."""
+    start, room = 0, _PIECE
+    for place, payload in enumerate(payloads):
+        if place > start and (len(payload) > room or place - start >= MAX_MESSAGES):
+            yield start, place
+            start, room = place, _PIECE
+        room -= len(payload)
+    yield start, len(payloads)
+
+
+def _checked(key: bytes, payloads: Sequence[bytes], notes: Sequence[Annotation | None]) -> list[Put]:
+    """Messages that can be logged, in their order, in parts that are each small enough for a datagram."""
+    try:
+        check_batch(key, payloads, notes)
+    except ValueError as error:
+        raise LogError(str(error)) from error
     parts: list[list[Any]] = [[]]
     room = _PART
     for payload, note in zip(payloads, notes, strict=True):
-        size = len(payload) + MAX_KEY
+        size = len(payload) + _BESIDE + (item_bytes(note.item) if isinstance(note, Item) else 0)
         if parts[-1] and size > room:
             parts.append([])
             room = _PART

@@ -31,84 +31,88 @@ MAX_GROUP = 256
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about any live group. A stack may have a type of its own, with more."""
+    """The settings of every live group. A stack may have a type of its own, with more settings."""
 
     name: str = ""
-    """Of this member; made up where it is empty. A program that restarts may keep its name."""
+    """Name of this member, at most 64 bytes; generated if empty. A restarted program may keep its name."""
     stack: str = DEFAULT_STACK
-    """`ring` (members come and go), `vsync` (agreed views, one primary), `s-rm` (a fixed list),
-    `replication` (servers of a replicated service)."""
+    """Protocol stack: `ring` (total order, both sides of a partition go on), `vsync` (agreed views, only the
+    majority goes on), `s-rm` (fixed membership), `gossip` (publish/subscribe with loggers), `replication`
+    (servers of a replicated service)."""
     rejoin: bool = True
-    """Where that can be (vsync): come back by itself when the group went on without this member."""
+    """vsync: rejoin automatically after the group has expelled this member."""
     members: tuple[str, ...] = ()
-    """Where these are fixed (s-rm): every member as `name=address:port`, the same list everywhere."""
+    """s-rm: all members, each as `name=address:port`. The same list at every member."""
     bind: str = ""
-    """Address and port to listen on. By default loopback, with a key this host's address on its network."""
+    """Address and port to listen on. Default: loopback; with a key, this host's network address."""
     peers: tuple[str, ...] = ()
-    """Addresses to look for others at, besides the meeting point."""
+    """Addresses of other members to contact, in addition to multicast discovery."""
     multicast: bool = True
-    """Whether to look for others at the group's meeting point."""
+    """Discover other members by IP multicast, at an address derived from the group's name."""
     fanout: str = "unicast"
-    """What is for everybody: `unicast`, a datagram for each; `multicast`, one, where all are heard there."""
+    """How a frame is sent to all members: `unicast` (one datagram for each) or `multicast` (one for all, as
+    long as all members hear each other by IP multicast)."""
     key_file: str = ""
-    """A keyring made by `semcast keygen`."""
+    """Keyring file made by `semcast keygen`. All datagrams are encrypted and authenticated with it."""
     insecure: bool = False
-    """Listen beyond loopback without a key."""
+    """Allow listening beyond loopback without a key."""
     data: str = ""
-    """vsync, replication: folder for what must outlive a crash. Needs a name; members may share it."""
+    """vsync, replication: folder for records that must survive a crash. Needs `name`. Members of one host may
+    share the folder."""
     record: str = ""
-    """Folder for a recording of what happens here."""
+    """Folder for a recording of this member's events, for `semcast check`."""
     record_run: str = ""
-    """Name of the recorded run, the same at all members; the group's by default."""
+    """Name of the recorded run, the same at all members. Default: the name of the group."""
     policy: str = "purge"
-    """What to do when the application is too slow: block, purge, leave."""
+    """What to do when the program reads too slowly: `purge` (skip obsolete messages, then slow the group
+    down), `leave` (skip, then leave the group) or `block` (slow the group down and skip nothing)."""
     queue_messages: int = 1024
-    """Messages that wait for the application."""
+    """Receive queue: messages that may wait for the program."""
     queue_bytes: str = "64MiB"
-    """Bytes of these. The last may exceed it, so that a message of any size is received."""
+    """Receive queue in bytes. The last message may exceed it, so that a message of any size is received."""
     send_messages: int = 4096
-    """Messages that wait to be sent."""
+    """Send queue: messages that may wait to be sent before `send` blocks."""
     send_bytes: str = "64MiB"
-    """Bytes of these. The last may exceed it, too."""
+    """Send queue in bytes. The last message may exceed it."""
     reserve: str = "64MiB"
-    """What is received beyond `queue_messages` while the program waits in `send`, each message with 64 bytes
-    more than it has."""
+    """Extra receive buffer, used while the program waits in `send`. Each message counts 64 bytes more than
+    its payload."""
     receive: bool = True
-    """Whether this program is given anything. One that only publishes need not be."""
+    """Deliver messages to this program. Set it to false for a program that only publishes."""
     window: int = 0
-    """ring: packets under way, at most; 0 for what a receiver's socket holds."""
+    """ring: flow control window in packets. 0: as many as a receiver's socket buffer holds."""
     datagram: int = 0
-    """Bytes of a datagram; 0 for what the network carries whole."""
+    """Largest datagram in bytes. 0: 60,000 on loopback, 1400 elsewhere."""
     token_loss: str = "500ms"  # noqa: S105
-    """How long a member may be silent before the others go on without it."""
+    """Failure timeout: a member that is silent for this long is expelled from the view. At least 10 ms."""
     metrics: str = ""
-    """Address and port of an endpoint for Prometheus."""
+    """Address and port at which to serve metrics for Prometheus."""
 
     def __post_init__(self) -> None:
         if self.fanout not in ("unicast", "multicast"):
-            raise ConfigurationError(f"fanout {self.fanout!r}: there are unicast and multicast")
+            raise ConfigurationError(f"fanout {self.fanout!r}: choose unicast or multicast")
         if self.fanout == "multicast" and not self.multicast:
-            raise ConfigurationError("fanout 'multicast' needs the meeting point, and multicast is off")
+            raise ConfigurationError("fanout = multicast needs multicast = true")
         if self.policy not in ("block", "purge", "leave"):
-            raise ConfigurationError(f"policy {self.policy!r}: there are block, purge and leave")
+            raise ConfigurationError(f"policy {self.policy!r}: choose block, purge or leave")
         for name in ("queue_messages", "send_messages"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.window and not 4 <= self.window <= 4096:
-            raise ConfigurationError(f"window of {self.window} packets: between 4 and 4096, or 0")
+            raise ConfigurationError(f"window of {self.window} packets: must be 0, or from 4 to 4096")
         if self.datagram and not 500 <= self.datagram <= 65_000:
-            raise ConfigurationError(f"datagram of {self.datagram} bytes: between 500 and 65000, or 0")
+            raise ConfigurationError(f"datagram of {self.datagram} bytes: must be 0, or from 500 to 65000")
         if self.data and not self.name:
-            raise ConfigurationError("data needs a name: by it a member that restarts finds its records")
+            raise ConfigurationError(
+                "data needs a name: a member finds its records by its name after a restart"
+            )
         parse_size(self.reserve)
         for name in ("queue_bytes", "send_bytes"):
             if parse_size(getattr(self, name)) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
         if parse_duration(self.token_loss, "token_loss") < LEAST_TOKEN_LOSS:
             least = LEAST_TOKEN_LOSS // MILLISECOND
-            raise ConfigurationError(
-                f"token_loss {self.token_loss!r}: at least {least}ms, in which members and network can answer"
-            )
+            raise ConfigurationError(f"token_loss {self.token_loss!r}: must be at least {least}ms")
         check_name(self.name)
         for name in ("bind", "metrics"):
             if text := getattr(self, name):
@@ -120,19 +124,17 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def check_group(name: str) -> None:
     """Raise unless a group can have this name."""
     if not isinstance(name, str):
-        raise ConfigurationError(f"the name of a group is text, not {type(name).__name__}")
+        raise ConfigurationError(f"the name of a group must be a string, not {type(name).__name__}")
     if not name:
         raise ConfigurationError("a group needs a name")
     if (size := _size(name, "the name of a group")) > MAX_GROUP:
-        raise ConfigurationError(f"the name of a group has {size} bytes: at most {MAX_GROUP} are allowed")
+        raise ConfigurationError(f"the name of a group has {size} bytes; at most {MAX_GROUP} are allowed")
 
 
 def check_name(name: str) -> None:
     """Raise unless a member can have this name, or none."""
     if (size := _size(name, "name")) > MAX_NAME:
-        raise ConfigurationError(
-            f"name of {size} bytes: at most {MAX_NAME} are allowed, it is in every frame"
-        )
+        raise ConfigurationError(f"name of {size} bytes: at most {MAX_NAME} are allowed")
 
 
 def _size(text: str, what: str) -> int:
@@ -179,7 +181,7 @@ def _refuse_unknown(prefix: str, names: Iterable[str], known: Iterable[str]) -> 
     """Name the first that does not exist, and what may have been meant."""
     for name in sorted(set(names) - set(known)):
         close = get_close_matches(name, known, 1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
         raise ConfigurationError(f"{prefix}{name}; {hint}")
 
 

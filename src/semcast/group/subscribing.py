@@ -245,7 +245,7 @@ def subscribe(
     """
     check_group(group)
     if ack not in ("auto", "explicit"):
-        raise ConfigurationError(f"ack {ack!r}: there are auto and explicit")
+        raise ConfigurationError(f"ack {ack!r}: choose auto or explicit")
     for name in ("name", "stack", "receive", "logger", "protocol"):
         if name in settings:
             raise ConfigurationError(f"{name} is not for subscriptions; durable= names the session")
@@ -269,7 +269,7 @@ def _start(start: Start) -> dict[str, Any]:
     if isinstance(start, str):
         if start not in _MODES:
             raise ConfigurationError(
-                f"start {start!r}: there are {', '.join(_MODES)}, a position of the log, and a time"
+                f"start {start!r}: choose {', '.join(_MODES)}, a position in the log, or a time"
             )
         return {"start": start}
     if isinstance(start, datetime):

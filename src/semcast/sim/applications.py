@@ -56,7 +56,9 @@ class Desk:
         return self._waits
 
     def send(self, calls: Sequence[Outgoing]) -> bool:
-        """Send these next; returns whether something was handed over."""
+        """Send these next; returns whether something was handed over. A program that closes sends nothing."""
+        if self._handover.reading.closing:
+            return False
         self._waiting += calls
         return self.retry()
 

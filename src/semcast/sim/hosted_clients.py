@@ -16,8 +16,9 @@ from semcast.protocols.clients.host import Host, HostSettings
 from semcast.protocols.clients.notes import heard_row
 from semcast.protocols.clients.permissions import Identity, Permissions
 from semcast.protocols.lightweight import Lightweight, Machine
-from semcast.protocols.lightweight.events import Block
+from semcast.protocols.lightweight.events import Block, GroupView
 from semcast.sim.faults import Deed
+from semcast.sim.hosted_calls import GROUP, CallBook, ClientCalls
 
 _WHO = Identity(("simulated",), resumes=True)
 _WINDOW = 4
@@ -37,6 +38,8 @@ class Program:
         self.link: Link | None = None
         self.arriving: deque[bytes] = deque()
         """Frames that are on their way to it."""
+        self.calls: ClientCalls | None = None
+        """From its first view of the group where programs call each other."""
 
     @property
     def over(self) -> bool:
@@ -47,8 +50,9 @@ class Program:
 class Hosting:
     """The daemon's side, and all programs that are connected to it."""
 
-    def __init__(self, machine: Machine, out: Outbox, host: type[Host]) -> None:
+    def __init__(self, machine: Machine, out: Outbox, host: type[Host], book: CallBook | None) -> None:
         self._secrets = 0
+        self._book = book  # where programs write down their calls, if they call at all
         self._machine = machine
         self._out = out
         self.programs: dict[str, Program] = {}
@@ -72,6 +76,7 @@ class Hosting:
         """The program of this name; it connects if it has to."""
         found = self.programs.get(name)
         if found is None or found.over:
+            self._end_calls(found)
             found = self.programs[name] = Program(name, slow=slow)
         if found.link is None:
             found.link = Link(now)
@@ -142,11 +147,41 @@ class Hosting:
             self._note(caller.member, heard)
             if isinstance(heard, Block):
                 caller.ready(heard.group, heard.view)
+            self._let_call(program, heard)
         caller.say_taken()
+        if program.over:
+            self._end_calls(program)
         if program.over and program.link is not None:
             self.host.broken(self._machine.now, program.link, "it is over")
             program.link = None
         return count > 0
+
+    # Calls
+
+    def _let_call(self, program: Program, heard: Heard) -> None:
+        if program.calls is None and self._book is not None:
+            if not isinstance(heard, GroupView) or heard.group != GROUP:
+                return
+            program.calls = ClientCalls(program.caller, self._machine.me, self._book)
+        if program.calls is not None and not program.calls.over:
+            program.calls.hear(self._machine.now, heard)
+
+    def _end_calls(self, program: Program | None) -> None:
+        if program is not None and program.calls is not None:
+            program.calls.end(self._machine.now, "its session is over")
+
+    def tend_calls(self) -> Nanos | None:
+        """Programs answer what they have worked out; returns when there is something to do again."""
+        dues: list[Nanos] = []
+        for program in self.programs.values():
+            calls = program.calls
+            if calls is None or calls.over:
+                continue
+            calls.tend(self._machine.now)
+            due = calls.next_at()
+            if due is not None:
+                dues.append(due)
+        return min(dues, default=None)
 
     def _note(self, client: MemberId, heard: Heard) -> None:
         row = heard_row(client, heard)
@@ -161,7 +196,7 @@ class Hosts(Lightweight):
 
 
 class Do(Deed, frozen=True, tag="do", kw_only=True):
-    """A program does something: join, leave, cast, break, bye."""
+    """A program does something: join, leave, cast, call, break, bye."""
 
     program: str
     what: str
@@ -169,6 +204,10 @@ class Do(Deed, frozen=True, tag="do", kw_only=True):
     run: int = 1
     item: str = ""
     slow: bool = False
+    replies: str = "all"
+    to: tuple[int, str] | None = None
+    """Whom a call is for: a host, and a program there; itself for one of all. None for all."""
+    timeout: Nanos = 300 * MILLISECOND
 
     def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
         """If its daemon is there, and it has credit."""
@@ -190,6 +229,19 @@ class Do(Deed, frozen=True, tag="do", kw_only=True):
                 caller.bye()
                 hosting.pump()
                 program.caller.ended = program.caller.ended or _BYE
+            elif self.what == "call":
+                self._call(stacks, now, program)
             else:
                 caller.cast((self.group,), [b"m"] * self.run, items=[self.item] * self.run)
         daemon.settle(now)
+
+    def _call(self, stacks: Sequence[Stack], now: Nanos, program: Program) -> None:
+        if program.calls is None or program.calls.over:
+            return
+        to: MemberId | None = None
+        if self.to is not None:
+            daemon = stacks[self.to[0]]
+            assert isinstance(daemon, Hosts)
+            other = daemon.hosting.programs.get(self.to[1], program)
+            to = (program if other.caller.welcome is None else other).caller.member
+        program.calls.call(now, self.replies, to, self.timeout)

@@ -18,6 +18,7 @@ from semcast.protocols.lightweight.events import Block, ClientEvent, GroupView, 
 from semcast.protocols.lightweight.ids import ViewId
 from semcast.protocols.lightweight.stack import Below
 from semcast.sim.faults import Deed
+from semcast.sim.hosted_calls import CallBook
 from semcast.sim.hosted_clients import Hosting, Hosts
 
 BLOCKING = "v"
@@ -29,9 +30,10 @@ _PACE: Nanos = 7 * MILLISECOND
 
 
 class ClientTimer(Timer):
-    """When slow clients read."""
+    """When slow clients read, and when programs have worked out an answer, or have waited long enough."""
 
     READ = "read"
+    CALLS = "calls"
 
 
 class Client:
@@ -77,14 +79,18 @@ class Daemon(Hosts):
         machine: type[Machine] = Machine,
         works: bool = False,
         host: type[Host] = Host,
+        book: CallBook | None = None,
     ) -> None:
         self._works = works  # hosts have workloads: somebody sends, and all are given it
         self.clients: dict[str, Client] = {}
         self._reads = False  # a timer is set
         self._refused_to: Session | None = None  # who waits for credit to send the workload of the host
         self._host_kind = host
+        self.book = book
+        """Where all programs of the run write down their calls, if they call."""
         super().__init__(me, settings, below, rng, out, machine=machine)
-        self.hosting = Hosting(self.machine, out, host)
+        self.hosting = Hosting(self.machine, out, host, book)
+        self._calls_at: Nanos | None = None  # when programs have something to do about calls
 
     def start(self, now: Nanos) -> None:
         """Begin; with a client for the workload of the host, if there are any."""
@@ -97,8 +103,13 @@ class Daemon(Hosts):
         """Clients read what they are told, and answer, until nothing more comes of it."""
         super().settle(now)
         self.hosting.host.tend(now)
+        calls_at = self.hosting.tend_calls()
         while self._let_read(slow=False) or self.hosting.pump():
             super().settle(now)
+            calls_at = self.hosting.tend_calls()
+        if calls_at is not None and calls_at != self._calls_at:
+            self._calls_at = calls_at
+            self.out.set_timer(ClientTimer.CALLS, calls_at)
         if self._refused_to is not None and self._refused_to.credit > 0:
             self._refused_to = None
             self.out.deliver(Unblocked())
@@ -114,6 +125,9 @@ class Daemon(Hosts):
             self._reads = False
             self._let_read(slow=True)
             self.hosting.read_slowly()
+            self.settle(now)
+        elif timer is ClientTimer.CALLS:
+            self._calls_at = None
             self.settle(now)
         else:
             super().on_timer(now, timer)

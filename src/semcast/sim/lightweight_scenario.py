@@ -23,6 +23,8 @@ def draw_lightweight(seed: int) -> Scenario:
     programs = seed % 3 == 0  # that speak the client protocol
     if programs:
         faults += _deeds(Random(f"lightweight/programs/{seed}"), size, duration)
+    if seed % 12 == 6:
+        faults += _calls(Random(f"lightweight/calls/{seed}"), size, duration)
     faults += _acts(rng, size, duration, _moments(rng, faults, duration))
     return Scenario(
         seed=seed,
@@ -139,6 +141,26 @@ def _deeds(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
                 run=rng.choice((1, 2, 4)) if what == "cast" else 1,
                 item=rng.choice(("", "x", "x", "y")),
                 slow=(member, name) in slow,
+            )
+        )
+    return found
+
+
+def _calls(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    """Programs that call each other. Drawn beside all else."""
+    programs = [(member, f"h{number}") for member in range(size) for number in range(2)]
+    found: list[AnyFault] = []
+    for _ in range(rng.choice((30, 80))):
+        member, name = rng.choice(programs)
+        found.append(
+            Do(
+                rng.randrange(40 * MILLISECOND, duration),
+                member,
+                program=name,
+                what="call",
+                replies=rng.choice(("first", "majority", "majority", "all", "all")),
+                to=rng.choice((None, None, None, (member, name), (member, name), rng.choice(programs))),
+                timeout=rng.choice((50, 300, 1000)) * MILLISECOND,
             )
         )
     return found

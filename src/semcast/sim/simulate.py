@@ -45,6 +45,8 @@ class Outcome(msgspec.Struct):
     """What came of a run."""
 
     history: History
+    beside: list[History]
+    """Of processes that are no members: clients, and their calls."""
     settled: bool
     stuck: list[MemberId]
     """Correct members whose application still waits to send."""
@@ -74,6 +76,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
     settled = cluster.settle(PATIENCE)
     return Outcome(
         history=cluster.finish(quiesced=True),
+        beside=FAMILIES.of(scenario.stack).beside([host.stack for host in cluster.hosts if not host.crashed]),
         settled=settled,
         stuck=[host.member for host in cluster.hosts if host.waiting and not host.crashed],
         views={host.member: host.view for host in cluster.hosts if not host.crashed},

@@ -36,7 +36,9 @@ class Finding(msgspec.Struct):
 def examine(scenario: Scenario, mutant: Mutant | None = None) -> Finding:
     """Run one scenario and check it."""
     outcome = simulate(scenario, mutant)
-    broken = [str(verdict) for verdict in violated(check(outcome.history))]
+    broken = [
+        str(verdict) for history in (outcome.history, *outcome.beside) for verdict in violated(check(history))
+    ]
     return Finding(scenario, outcome, broken + judge(scenario, outcome))
 
 

@@ -149,7 +149,7 @@ def check_wanted(wanted: object) -> None:
     if wanted in ("first", "majority", "all"):
         return
     if isinstance(wanted, bool) or not isinstance(wanted, int):
-        raise ValueError(f"replies={wanted!r}: there are first, majority, all, or a number")
+        raise ValueError(f"replies={wanted!r}: choose first, majority, all, or a number")
     if wanted < 1:
         raise ValueError(f"replies={wanted}: a call waits for one reply at least; to wait for none, send")
 

@@ -3,8 +3,10 @@
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from semcast.group.errors import ConfigurationError
 from semcast.pipeline.stream.options import source_options, where
 from semcast.pipeline.stream.rows import DDL
+from semcast.pipeline.stream.sink import LogBatchWriter, LogStreamWriter, check_columns
 from semcast.pipeline.stream.source import LogBatchReader, LogStreamReader
 
 
@@ -27,3 +29,15 @@ class SemcastDataSource(DataSource):
     def reader(self, schema: StructType) -> LogBatchReader:  # noqa: ARG002
         """For `spark.read`."""
         return LogBatchReader(where(self.options, source=True), source_options(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LogStreamWriter:  # noqa: ARG002, N802
+        """For `df.writeStream`."""
+        check_columns(schema)
+        return LogStreamWriter(where(self.options, source=False))
+
+    def writer(self, schema: StructType, overwrite: bool) -> LogBatchWriter:
+        """For `df.write`."""
+        if overwrite:
+            raise ConfigurationError("a log is never overwritten: write with mode append")
+        check_columns(schema)
+        return LogBatchWriter(where(self.options, source=False))

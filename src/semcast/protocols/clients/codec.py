@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from semcast.protocols.clients.frames import Reply, Request
+from semcast.protocols.clients.frames import Deliver, DeliverAny, Reply, Request
 from semcast.protocols.lightweight.written import Written, list_of
 
 HEAD = 4
@@ -36,6 +36,7 @@ _requests: "msgspec.msgpack.Decoder[Request]" = msgspec.msgpack.Decoder(Request)
 _requests_json: "msgspec.json.Decoder[Request]" = msgspec.json.Decoder(Request)
 _replies: "msgspec.msgpack.Decoder[Reply]" = msgspec.msgpack.Decoder(Reply)
 _replies_json: "msgspec.json.Decoder[Reply]" = msgspec.json.Decoder(Reply)
+_runs: "msgspec.msgpack.Decoder[DeliverAny]" = msgspec.msgpack.Decoder(DeliverAny)
 
 
 def encode(frame: Request | Reply, form: Format = Format.MSGPACK) -> bytes:
@@ -56,7 +57,20 @@ def decode_reply(body: bytes, form: Format = Format.MSGPACK) -> Reply:
     try:
         return _replies.decode(body) if form is Format.MSGPACK else _replies_json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(str(error)[:200]) from None
+        broken = _broken_run(body) if form is Format.MSGPACK else None
+        if broken is None:
+            raise Malformed(str(error)[:200]) from None
+        return broken
+
+
+def _broken_run(body: bytes) -> Deliver | None:
+    """A run that another daemon wrote, and wrote wrongly; the client's own has passed it on as it was."""
+    try:
+        said = _runs.decode(body)
+        run = Written(said.payloads).apart()
+    except (ValueError, RecursionError):
+        return None
+    return Deliver(said.groups, said.sender, said.first, said.position, run, said.items)
 
 
 def framed(body: bytes) -> bytes:

@@ -164,6 +164,17 @@ class Deliver(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
     items: list[str] | None = None
 
 
+class DeliverAny(msgspec.Struct, frozen=True, array_like=True, tag=8, gc=False):
+    """The same, whatever the messages are."""
+
+    groups: tuple[str, ...]
+    sender: Client
+    first: int
+    position: Position
+    payloads: msgspec.Raw
+    items: list[str] | None = None
+
+
 class View(msgspec.Struct, frozen=True, array_like=True, tag=11, gc=False):
     """A view of a group."""
 

@@ -12,8 +12,9 @@ from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.gateway import Gateway
 from semcast.protocols.gossip.placing import Placing
-from semcast.protocols.gossip.publishing import MAX_BATCH
+from semcast.protocols.gossip.publishing import MAX_BATCH, Answer
 from semcast.protocols.gossip.queries import (
     Ask,
     Denied,
@@ -23,12 +24,14 @@ from semcast.protocols.gossip.queries import (
     Lines,
     Put,
     Read,
+    Release,
     Taken,
     Told,
     Trouble,
 )
 from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading, Stretch
 from semcast.protocols.gossip.runs import item_bytes
+from semcast.protocols.gossip.staging import NoRoomError, StageError
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 
 _PART = 1 << 14
@@ -41,9 +44,6 @@ _BATCHES = 64
 """Batches that may be on their way in parts, and the bytes of all of them."""
 _BYTES = 16 * MAX_BATCH
 
-Answered = Callable[[str, int], None]
-Publish = Callable[[Nanos, bytes, Sequence[bytes], Sequence[Annotation | None], Answered], None]
-"""Called with what became of it, and the position."""
 Forget = Callable[[Nanos, str, Callable[[], None]], None]
 
 
@@ -63,7 +63,7 @@ class Answering:
         books: what it has.
         reading: shows it.
         placing: knows when it was logged.
-        publish: logs a batch.
+        gateway: has batches logged.
         forget: goes on without a logger.
         out: where answers go.
     """
@@ -73,39 +73,46 @@ class Answering:
         books: Books,
         reading: Reading,
         placing: Placing,
-        publish: Publish,
+        gateway: Gateway,
         forget: Forget,
         out: Outbox,
     ) -> None:
         self._books = books
         self._reading = reading
         self._placing = placing
-        self._publish = publish
+        self._gateway = gateway
         self._forget = forget
         self._out = out
         self._batches: dict[tuple[MemberId, int], _Batch] = {}
         self._waiting = 0
         self.handlers: dict[type[Frame], Callable[[Nanos, MemberId, Frame], None]]
-        self.handlers = dict.fromkeys((Find, Ask, Read, Put), self._on_query)
+        self.handlers = dict.fromkeys((Find, Ask, Read, Put, Release), self._on_query)
 
     def _on_query(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """One question; whatever is wrong with it is said."""
         if isinstance(frame, Find):
             self._out.send(source, Found(frame.serial, self._books.log))
             return
-        assert isinstance(frame, Ask | Read | Put)
+        assert isinstance(frame, Ask | Read | Put | Release)
         try:
             self._reading.check_log(frame.log)
             if isinstance(frame, Ask):
                 self._on_ask(now, source, frame)
             elif isinstance(frame, Read):
                 self._on_read(source, frame)
-            else:
+            elif isinstance(frame, Put):
                 self._on_put(now, source, frame)
+            elif self._may_wait(source, frame.serial):
+                self._gateway.release(now, frame.key, frame.stages, self._taken(source, frame.serial))
+                self._waiting += 1
         except OtherLogError as error:
             self._deny(source, frame.serial, "log", error)
         except OffsetError as error:
             self._deny(source, frame.serial, "offset", error)
+        except StageError as error:
+            self._deny(source, frame.serial, "stage", error)
+        except NoRoomError as error:
+            self._deny(source, frame.serial, "full", error)
         except ValueError as error:
             self._deny(source, frame.serial, "invalid", error)
 
@@ -156,13 +163,23 @@ class Answering:
         if whole is None or not self._may_wait(source, frame.serial):
             return
 
+        payloads = [payload for payload, _ in whole]
+        notes = [from_wire(note) for _, note in whole]
+        answer = self._taken(source, frame.serial)
+        if frame.stage:
+            self._gateway.stage(now, frame.stage, frame.number, payloads, notes, answer)
+        else:
+            self._gateway.publish(now, frame.key, payloads, notes, answer)
+        self._waiting += 1
+
+    def _taken(self, source: MemberId, serial: int) -> Answer:
+        """What is said when something is on disk."""
+
         def answered(level: str, position: int) -> None:
             self._waiting -= 1
-            self._out.send(source, Taken(frame.serial, position, level == "known"))
+            self._out.send(source, Taken(serial, position, level == "known"))
 
-        payloads = [payload for payload, _ in whole]
-        self._publish(now, frame.key, payloads, [from_wire(note) for _, note in whole], answered)
-        self._waiting += 1
+        return answered
 
     def _gather(self, source: MemberId, frame: Put) -> list[tuple[bytes, WireAnnotation | None]] | None:
         """The messages of a batch of which all parts are there."""

@@ -1,7 +1,7 @@
 """What a logger has on disk: the log of every stream, the sessions, and which streams are over."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
@@ -12,6 +12,7 @@ from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.positions import Positions, Run
 from semcast.protocols.gossip.records import (
     RECEIPTS,
+    Abandoned,
     Acknowledged,
     Admitted,
     Begun,
@@ -30,8 +31,10 @@ from semcast.protocols.gossip.records import (
     Placed,
     Published,
     Record,
+    Released,
     Replaced,
     ReplacedAll,
+    Staged,
     Stored,
     StoredRun,
     receipts_of,
@@ -39,6 +42,7 @@ from semcast.protocols.gossip.records import (
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.shelf import Cache, Shelf
 from semcast.protocols.gossip.spans import Span
+from semcast.protocols.gossip.stages import Stages, batches
 from semcast.wire.annotations import from_wire, to_wire
 
 _OPEN = 64
@@ -64,6 +68,7 @@ class Books:
         self.ended = Ended()
         self.positions = Positions()
         self.keys = keys
+        self.stages = Stages()
         self.cache = cache or Cache(0)
         """What is in memory of what is on disk."""
         self._stream_kind = stream_kind
@@ -91,6 +96,24 @@ class Books:
         self.streams.pop(sender, None)
         self.rows.forget(sender)
         self.ended.add(sender, last)
+
+    def release(
+        self, stream: LogStream, key: bytes, first: int, stages: Sequence[tuple[str, int]]
+    ) -> list[Batch]:
+        """The pieces of stages become messages of a stream, from a number on; returns them as runs."""
+        runs: list[Batch] = []
+        seq = first
+        for piece in self.stages.pieces(stages):
+            for run in batches(stream.sender, seq, piece):
+                stream.store(run)
+                runs.append(run)
+            last = seq + len(piece.payloads) - 1
+            self.cache.released[piece.position] = stream.sender, seq
+            stream.messages.place(seq, last, piece.position)
+            seq = last + 1
+        self.keys.add(key, stream.sender, first)
+        self.stages.drop([stage for stage, _ in stages])
+        return runs
 
     # How messages leave
 
@@ -133,6 +156,10 @@ class Books:
             self.begun = True
         elif isinstance(record, Forgot):
             self.forgotten[record.name] = None
+        elif isinstance(record, Staged):
+            self.stages.add(now, record, position)
+        elif isinstance(record, Abandoned):
+            self.stages.drop(record.stages)
         elif isinstance(record, Keyed):
             self.keys.add(record.key, record.sender, record.first)
         elif isinstance(record, Counted):
@@ -159,7 +186,8 @@ class Books:
         | Over
         | Merged
         | Placed
-        | Published,
+        | Published
+        | Released,
         at_record: int,
     ) -> None:
         """What a record does to its stream."""
@@ -176,6 +204,8 @@ class Books:
                 for seq, (payload, annotation) in enumerate(messages, first):
                     stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
                 stream.messages.place(first, first + len(messages) - 1, at_record)
+            case Released(key=key, first=first, stages=stages):
+                self.release(stream, key, first, stages)
             case Placed(position=position, first=first, count=count, at=at):
                 self.positions.restore(Run(position, record.sender, first, count, at))
                 stream.placed = max(stream.placed, first + count - 1)
@@ -216,6 +246,7 @@ class Books:
         yield Counted(self.positions.next, list(self.positions.trimmed))
         for each in self.keys.all():
             yield Keyed(*each)
+        yield from self.stages.records()
         for row in self.rows.all():
             yield admitted(row)
 
@@ -223,19 +254,27 @@ class Books:
         """Write all of it anew; where messages are is another place once that is synced."""
         moved: dict[MemberId, array[int]] = {}
         begins: dict[MemberId, int] = {}
+        staged: list[tuple[Staged, int]] = []
+        released = list(self.cache.released)
 
         def watched() -> Iterator[Record]:
             for record in self.records():
                 if isinstance(record, Stored):
                     begins.setdefault(record.sender, journal.next)
                     moved.setdefault(record.sender, array("Q")).append(record.seq)
+                elif isinstance(record, Staged):
+                    staged.append((record, journal.next))
                 yield record
 
         def settle(_now: Nanos) -> None:
             for shelf in shelves:
                 shelf.settle()
+            for position in released:
+                del self.cache.released[position]
 
         journal.rewrite(watched())
+        for record, position in staged:
+            self.stages.move(record.stage, record.number, position)
         shelves = [self.streams[sender].messages for sender in moved]
         for shelf, sender in zip(shelves, moved, strict=True):
             shelf.move(moved[sender], begins[sender])

@@ -17,7 +17,19 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-from semcast.protocols.gossip.queries import Ask, Denied, End, Find, Found, Lines, Put, Read, Taken, Told
+from semcast.protocols.gossip.queries import (
+    Ask,
+    Denied,
+    End,
+    Find,
+    Found,
+    Lines,
+    Put,
+    Read,
+    Release,
+    Taken,
+    Told,
+)
 
 _AGAIN = 250 * MILLISECOND
 """How long an answer may take before the question is asked again."""
@@ -35,7 +47,7 @@ class Page(msgspec.Struct, frozen=True):
 
 Result = Told | Page | Taken | Denied
 Done = Callable[[Result], None]
-Question = Ask | Read | list[Put]
+Question = Ask | Read | Release | list[Put]
 
 
 class _Pending:
@@ -71,6 +83,8 @@ class LogClient(Stack):
         self.log = 0
         """The log that was found first; 0 before."""
         self.logger: MemberId | None = None
+        self.heard: set[str] = set()
+        """Names of all loggers that answered."""
         self._me = me
         self._name = logger
         self._serial = 0
@@ -174,6 +188,8 @@ class LogClient(Stack):
                 pending.done(frame)
 
     def _on_found(self, now: Nanos, source: MemberId, frame: Found) -> None:
+        if len(self.heard) < _MOST:
+            self.heard.add(source.name)
         if self._name and source.name != self._name:
             return
         self._name = source.name

@@ -61,6 +61,7 @@ from semcast.protocols.gossip.frames import (
     Want,
     entries,
 )
+from semcast.protocols.gossip.gateway import Gateway
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal
@@ -69,7 +70,7 @@ from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.members import Roster
 from semcast.protocols.gossip.peers import Peers
 from semcast.protocols.gossip.placing import Placing
-from semcast.protocols.gossip.publishing import Answer, Publishing
+from semcast.protocols.gossip.publishing import Publishing
 from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import Opened, decode
@@ -80,6 +81,7 @@ from semcast.protocols.gossip.settings import GossipSettings, Protocol
 from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
 from semcast.protocols.gossip.sponsor_frames import Enroll
+from semcast.protocols.gossip.staging import Staging
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -108,6 +110,7 @@ class Logger(Stack):
     intake_kind: type[Intake] = Intake
     forgetting_kind: type[Forgetting] = Forgetting
     colleagues_kind: type[Colleagues] = Colleagues
+    staging_kind: type[Staging] = Staging
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -124,8 +127,6 @@ class Logger(Stack):
         self.journal = self.journal_kind(out)
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
-        self.publishing = Publishing(me, self.books, self.journal, out)
-        self.answering = Answering(self.books, self.reading, self.placing, self._publish, self._forget, out)
         self.serving = Serving(self.books, settings, self.stats, out)
         self._me = me
         self._rng = rng
@@ -202,6 +203,10 @@ class Logger(Stack):
         self.admission = self.admission_kind(books, journal, hear_of, settings, self.colleagues, out)
         self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
+        self.publishing = Publishing(self._me, settings, books, journal, out)
+        self.staging = self.staging_kind(self._me, settings, books, journal, self.publishing, out)
+        self.gateway = Gateway(self.publishing, self.staging, self.intake)
+        self.answering = Answering(books, self.reading, self.placing, self.gateway, self._forget, out)
 
     # Life
 
@@ -287,20 +292,7 @@ class Logger(Stack):
         def answer(level: str, position: int) -> None:
             self.out.deliver(Answered(ticket, level, position))
 
-        self._publish(now, key, payloads, annotations, answer)
-
-    def _publish(
-        self,
-        now: Nanos,
-        key: bytes,
-        payloads: Sequence[bytes],
-        annotations: Sequence[Annotation | None],
-        answer: Answer,
-    ) -> None:
-        stream = self.publishing.publish(key, payloads, annotations, answer)
-        if stream is not None:
-            self.intake.published(stream, len(payloads))
-        self._flush(now)
+        self.gateway.publish(now, key, payloads, annotations, answer)
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
         """Who is there; messages go to its log."""
@@ -398,6 +390,7 @@ class Logger(Stack):
         if self.settings.protocol is Protocol.RPBCAST:
             self._gossip()
         self.placing.tidy()
+        self.staging.collect(now)
         self._rewrite()
 
     def _exchange(self, now: Nanos) -> None:

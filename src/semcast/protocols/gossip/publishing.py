@@ -6,7 +6,7 @@ hear of messages when they are on disk: else a number could be given twice. The 
 known.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.events import Sent
@@ -20,12 +20,18 @@ from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.queries import MAX_KEY
 from semcast.protocols.gossip.records import Published
+from semcast.protocols.gossip.runs import item_bytes
+from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.semantic.answers import LENGTH
 from semcast.wire.annotations import to_wire
 from semcast.wire.limits import check_message
 
-_MESSAGES = 4096
+MAX_MESSAGES = 4096
+"""Of a batch, or of a piece of one."""
 MAX_BATCH = 1 << 20
-"""Bytes of the messages of a batch."""
+"""Bytes of the messages of a batch, or of a piece of one."""
+_BESIDE = 64
+"""Bytes that a frame takes besides, about."""
 Answer = Callable[[str, int], None]
 """Called once a batch is on disk: with "logged" or "known", and its position."""
 
@@ -33,7 +39,10 @@ Answer = Callable[[str, int], None]
 class Publishing:
     """The own stream of a logger."""
 
-    def __init__(self, me: MemberId, books: Books, journal: Journal, out: Outbox) -> None:
+    def __init__(
+        self, me: MemberId, settings: GossipSettings, books: Books, journal: Journal, out: Outbox
+    ) -> None:
+        self._frame_bytes = settings.frame_bytes
         self._me = me
         self._books = books
         self._journal = journal
@@ -48,12 +57,9 @@ class Publishing:
     ) -> LogStream | None:
         """Log a batch, unless its key is known; returns the stream that grew. `answer` is told where."""
         check_batch(key, payloads, annotations)
-        known = self._books.keys.get(key)
-        if known is not None:
-            self._journal.then(lambda _now: self._answer(answer, "known", *known))
+        if self.is_known(key, answer):
             return None
-        stream = self._books.open(self._me)
-        assert stream is not None, "nobody closes the stream of a logger that is there"
+        stream = self.stream()
         first = stream.contiguous + 1
         batches = [
             batch_of(self._me, seq, [payload], annotation)
@@ -64,14 +70,45 @@ class Publishing:
         self._books.keys.add(key, self._me, first)
         for batch in batches:
             stream.store(batch)
-            self._out.deliver(Sent(batch, 1))
         stream.messages.place(first, batches[-1].last, position)
-        self._journal.then(lambda _now: self._send(answer, batches))
+        self.send(answer, batches)
         return stream
 
-    def _send(self, answer: Answer, batches: list[Batch]) -> None:
+    def stream(self) -> LogStream:
+        """Of this logger."""
+        stream = self._books.open(self._me)
+        assert stream is not None, "nobody closes the stream of a logger that is there"
+        return stream
+
+    def is_known(self, key: bytes, answer: Answer) -> bool:
+        """Whether a key is known: then `answer` is told where its batch is, as soon as it is on disk."""
+        known = self._books.keys.get(key)
+        if known is not None:
+            self._journal.then(lambda _now: self._answer(answer, "known", *known))
+        return known is not None
+
+    def send(self, answer: Answer, batches: Sequence[Batch]) -> None:
+        """Have what was stored sent to all when it is on disk.
+
+        Of a large batch the first messages and the last: who lacks what is between asks for it, as fast as it
+        takes it.
+        """
         for batch in batches:
-            self._out.multicast(data_of(batch))
+            self._out.deliver(Sent(batch, 1))
+        self._journal.then(lambda _now: self._send(answer, batches))
+
+    def _send(self, answer: Answer, batches: Sequence[Batch]) -> None:
+        room, sent = MAX_BATCH, 0
+        for batch in batches:
+            for part in _frames(batch, self._frame_bytes):
+                if room <= 0:
+                    break
+                self._out.multicast(data_of(part))
+                room -= part.size + _BESIDE
+                sent = part.last
+        last = batches[-1]
+        if sent < last.last:
+            self._out.multicast(data_of(last.cut(last.last, last.last)))
         self._answer(answer, "logged", self._me, batches[0].first)
 
     def _answer(self, answer: Answer, level: str, sender: MemberId, first: int) -> None:
@@ -86,11 +123,38 @@ class Publishing:
 
 def check_batch(key: bytes, payloads: Sequence[bytes], annotations: Sequence[Annotation | None]) -> None:
     """Raise ValueError unless that can be logged."""
+    check_key(key)
+    check_messages(payloads, annotations)
+
+
+def check_key(key: bytes) -> None:
+    """Raise ValueError unless a batch can have this key."""
     if not 0 < len(key) <= MAX_KEY:
         raise ValueError(f"a key has 1 to {MAX_KEY} bytes, and this one {len(key)}")
-    if not 0 < len(payloads) <= _MESSAGES or sum(map(len, payloads)) > MAX_BATCH:
-        raise ValueError(f"a batch has 1 to {_MESSAGES} messages, of {MAX_BATCH} bytes in all")
+
+
+def check_messages(payloads: Sequence[bytes], annotations: Sequence[Annotation | None]) -> None:
+    """Raise ValueError unless these can be logged together."""
+    if not 0 < len(payloads) <= MAX_MESSAGES or sum(map(len, payloads)) > MAX_BATCH:
+        raise ValueError(f"a batch has 1 to {MAX_MESSAGES} messages, of {MAX_BATCH} bytes in all")
     for payload, annotation in zip(payloads, annotations, strict=True):
         if annotation is not None and not isinstance(annotation, Item):
             raise ValueError("a batch names items: the numbers of its messages are not known beforehand")
         check_message(payload, annotation)
+
+
+def _frames(batch: Batch, room: int) -> Iterator[Batch]:
+    """A run in parts that fit into a frame each."""
+    if batch.annotation is not None or len(batch.payloads) == 1:
+        yield batch
+        return
+    first, left = batch.first, room
+    for seq, payload in enumerate(batch.payloads, batch.first):
+        size = len(payload) + LENGTH
+        if batch.items is not None:
+            size += item_bytes(batch.items[seq - batch.first])
+        if seq > first and size > left:
+            yield batch.cut(first, seq - 1)
+            first, left = seq, room
+        left -= size
+    yield batch.cut(first, batch.last)

@@ -19,12 +19,18 @@ PAGE_BYTES = 1 << 17
 """Of messages in one answer: it must fit into the buffer of a socket. The last may exceed it."""
 MAX_KEY = 256
 MAX_PARTS = 4096
+MAX_PIECES = 1 << 16
+"""Of a stage."""
+MAX_STAGES = 1024
+"""Of a batch."""
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 Position = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Why = Annotated[str, msgspec.Meta(max_length=512)]
-Trouble = Literal["offset", "log", "busy", "invalid"]
-"""A position beyond either end; another log; too much at once; something that can never be."""
+Trouble = Literal["offset", "log", "busy", "invalid", "stage", "full"]
+"""A position beyond either end; another log; too much at once; something that can never be; pieces of a batch
+that are not there; no room for pieces."""
+StageName = Annotated[str, msgspec.Meta(max_length=64)]
 
 
 class Find(Frame, frozen=True, array_like=True, tag=135, gc=False):
@@ -110,6 +116,22 @@ class Put(Frame, frozen=True, array_like=True, tag=142, gc=False):
     part: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PARTS)]
     parts: Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTS)]
     messages: Annotated[list[tuple[bytes, WireAnnotation | None]], msgspec.Meta(max_length=4096)]
+    stage: StageName = ""
+    """Not to be logged yet: a piece of this stage, whichever the key is."""
+    number: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PIECES)] = 0
+    """Of the piece."""
+
+
+class Release(Frame, frozen=True, array_like=True, tag=145, gc=False):
+    """Log the pieces of these stages as one batch, once for its key; without a key: give them up."""
+
+    serial: Number
+    log: Number
+    key: Annotated[bytes, msgspec.Meta(max_length=MAX_KEY)]
+    stages: Annotated[
+        list[tuple[StageName, Annotated[int, msgspec.Meta(ge=0, le=MAX_PIECES)]]],
+        msgspec.Meta(max_length=MAX_STAGES),
+    ]
 
 
 class Taken(Frame, frozen=True, array_like=True, tag=143, gc=False):
@@ -128,5 +150,5 @@ class Denied(Frame, frozen=True, array_like=True, tag=144, gc=False):
     why: Why
 
 
-QUERIES: tuple[type[Frame], ...] = (Find, Found, Ask, Told, Read, Lines, End, Put, Taken, Denied)
+QUERIES: tuple[type[Frame], ...] = (Find, Found, Ask, Told, Read, Lines, End, Put, Release, Taken, Denied)
 """All of these."""

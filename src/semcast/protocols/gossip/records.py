@@ -165,6 +165,31 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
     first: int
 
 
+class Staged(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    """A piece of a batch that may be published later: no messages of the log yet."""
+
+    stage: str
+    number: int
+    payloads: list[bytes]
+    items: list[str | None] | None = None
+
+
+class Released(msgspec.Struct, frozen=True, array_like=True, tag=25):
+    """A batch of the logger's own, with its key: its messages are in the pieces of these stages, in order."""
+
+    key: bytes
+    sender: MemberId
+    first: int
+    stages: list[tuple[str, int]]
+    """Each with how many pieces it has."""
+
+
+class Abandoned(msgspec.Struct, frozen=True, array_like=True, tag=26):
+    """Pieces that will not be published."""
+
+    stages: list[str]
+
+
 class Forgot(msgspec.Struct, frozen=True, array_like=True, tag=21):
     """Another logger never comes back."""
 
@@ -195,6 +220,9 @@ Record = (
     | Counted
     | Published
     | Keyed
+    | Staged
+    | Released
+    | Abandoned
     | Begun
     | Forgot
 )

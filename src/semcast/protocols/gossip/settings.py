@@ -128,6 +128,10 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     besides."""
     publish_keys: int = 4096
     """Keys of published batches that a logger knows again."""
+    stage_bytes: int = 1 << 26
+    """Bytes of batches that are on their way in pieces, and not published yet."""
+    stage_age: Nanos = 600 * SECOND
+    """How long a logger keeps pieces of a batch of which it hears nothing more."""
     compact: bool = True
     """Whether a logger drops what a logged message replaces."""
     rewrite_records: int = 4096
@@ -139,7 +143,7 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         counts = (self.gc_rounds, self.gossip_rounds, self.gossip_messages, self.window, self.hold)
-        log = (self.log_messages, self.publish_keys)
+        log = (self.log_messages, self.publish_keys, self.stage_bytes, self.stage_age)
         sizes = (self.frame_bytes, self.window_bytes)
         if min(*counts, *log, *sizes, self.queue_messages, self.repairs_per_second) < 1:
             raise ValueError("rounds, windows and bounds must be at least 1")

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from semcast.core.annotations import Annotation
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch, batch_of
-from semcast.protocols.gossip.records import Published, Record, Stored, StoredRun, decode
-from semcast.wire.annotations import from_wire
+from semcast.protocols.gossip.records import Published, Record, Staged, Stored, StoredRun, decode
+from semcast.wire.annotations import WireItem, from_wire
 
 _BLOCK = 64
 _BESIDE = 300
@@ -43,6 +43,8 @@ class Cache:
         """Records before this position can be read back."""
         self.size = 0
         self._runs: deque[tuple[Shelf, int, int, int]] = deque()  # what may leave, the oldest first
+        self.released: dict[int, tuple[MemberId, int]] = {}
+        """Records of pieces of published batches: whose messages they hold, and from which number on."""
         self._read: dict[int, Record] = {}  # what was read last, by its position
 
     def held(self, shelf: "Shelf", first: int, last: int, position: int, size: int) -> None:
@@ -65,6 +67,8 @@ class Cache:
             return record.payloads[seq - record.first]
         if isinstance(record, Stored):
             return record.payload
+        if isinstance(record, Staged):
+            return record.payloads[seq - self.released[position][1]]
         return record.messages[seq - record.first][0] if isinstance(record, Published) else None
 
     def _make_room(self) -> None:
@@ -291,6 +295,8 @@ class Shelf:
         ahead = min(_AHEAD, self._cache.most // 4)
         for place, data in enumerate(self._cache.read(position, ahead), position):
             record = decode(data)
+            if isinstance(record, Staged) and place in self._cache.released:
+                record = _published(record, *self._cache.released[place])
             if isinstance(record, Stored | StoredRun | Published):
                 shelf = self._other(record.sender)
                 for batch in batches_of(record):
@@ -342,6 +348,13 @@ def batches_of(record: Stored | StoredRun | Published) -> Iterator[Batch]:
     else:
         for seq, (payload, annotation) in enumerate(record.messages, record.first):
             yield batch_of(sender, seq, [payload], from_wire(annotation))
+
+
+def _published(record: Staged, sender: MemberId, first: int) -> Published:
+    """A piece of a batch, as messages of a stream."""
+    items = record.items or [None] * len(record.payloads)
+    notes = [None if item is None else WireItem(item) for item in items]
+    return Published(b"", sender, first, list(zip(record.payloads, notes, strict=True)))
 
 
 def singles_of(run: Batch) -> list[Batch]:

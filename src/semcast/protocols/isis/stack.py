@@ -121,7 +121,7 @@ class Isis(Stack):
         successor.heed = self.heed
         return successor
 
-    # From the program
+    # From the program. Whoever asks for something has to `settle` then.
 
     def join(self, now: Nanos, group: str, minimum: int = 0) -> int:
         """Be in a group, which so many found together if it is not there; returns its number."""
@@ -139,21 +139,17 @@ class Isis(Stack):
         self._names[seat.number] = group
         seat.member.start(now)
         self.program.done(request)
-        self.settle(now)
         return request
 
-    def ask_to_leave(self, now: Nanos, group: str) -> int:
+    def ask_to_leave(self, group: str) -> int:
         """Be in a group no more, behind all that was sent; returns the number of the request."""
         seat = self._seat_of(group)
         request = self.program.number(1)
         seat.leaving = True
         self.program.wish(LeaveWish(seat.name, request))
-        self.settle(now)
         return request
 
-    def cast(
-        self, now: Nanos, group: str, payloads: Sequence[bytes], items: Sequence[str] | None = None
-    ) -> int:
+    def cast(self, group: str, payloads: Sequence[bytes], items: Sequence[str] | None = None) -> int:
         """Multicast messages to a group that it is in; returns the number of the first."""
         seat = self._seat_of(group)
         if not payloads or (items is not None and len(items) != len(payloads)):
@@ -163,15 +159,7 @@ class Isis(Stack):
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
         self.program.wish(Cast(seat.name, first, list(payloads), items, size))
-        self.settle(now)
         return first
-
-    def take(self, now: Nanos, most: int | None = None) -> list[object]:
-        """What the program is told next."""
-        taken: list[object] = list(self.program.take(most))
-        if self.program.fresh:
-            self.settle(now)
-        return taken
 
     def _seat_of(self, group: str) -> Seat:
         seat = self.seats.get(group)
@@ -253,12 +241,24 @@ class Isis(Stack):
                 self.out.send(source, InGroup(group, answer))
         elif isinstance(frame, Reached):
             self.departures.on_reached(now, group, source, frame)
+            if seat is not None and stream is not None:
+                self._meet(seat, stream.members, source, frame)
         elif seat is None or stream is None or source not in stream.members:
             self.stats.stale += 1
         elif isinstance(frame, TakenWanted):
             self.errands.tell(seat, source)
         elif frame.view == stream.view().id:
             seat.hears_taken(source, frame.upto)
+
+    def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
+        """Two groups of one name, founded by who could not hear each other: the smaller one gives way."""
+        theirs = frame.members
+        if source not in theirs or not set(mine).isdisjoint(theirs):
+            return
+        if (len(theirs), mine[0]) > (len(mine), theirs[0]):
+            self._put_out(
+                seat, Left("there is another group of this name, which is older or larger", again=True)
+            )
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Whatever is due."""
@@ -281,6 +281,7 @@ class Isis(Stack):
             while moved and not self._left:
                 moved = self.giving.give(now)
                 moved = self.sending.send(now) or moved
+            self.heed()
             self.errands.look(now)
             if self._leaving and not self.seats and not self._left:
                 self._left = True
@@ -288,7 +289,6 @@ class Isis(Stack):
         at = self.errands.alarm()
         if at is not None:
             self.out.set_timer(IsisTimer.NEXT, at)
-        self.heed()
 
     def leave_group(self, now: Nanos, seat: Seat) -> None:
         """The program asked to, and all that it sent before has left."""
@@ -341,6 +341,7 @@ class Isis(Stack):
         self._left = True
         self.seats.clear()
         self.program.close(event.cause)
+        self.heed()
         self.out.deliver(Left(f"{seat.name}: {event.cause}", again=True))
 
     # To the application

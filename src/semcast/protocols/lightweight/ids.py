@@ -11,10 +11,13 @@ from typing import Annotated
 import msgspec
 
 from semcast.core.ids import MAX_NUMBER, MemberId
+from semcast.core.views import View
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
 Change = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """Numbers that clients are told, in any language: none loses them."""
+_BITS = 53
+"""Of what is counted within a configuration."""
 
 
 class Epoch(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -47,3 +50,14 @@ class Position(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fals
 
     def __str__(self) -> str:
         return f"{self.epoch}:{self.index}"
+
+
+def place_of(epoch: Epoch, number: int) -> int:
+    """One number that grows as the name does: configuration, whether it is the rest of one, count."""
+    return (epoch.number << 1 | epoch.rest) << _BITS | number
+
+
+def plain_view(name: ViewId, members: tuple[MemberId, ...]) -> View:
+    """A view of a lightweight group as programs and patterns know views."""
+    number = place_of(name.epoch, name.change)
+    return View(number, members, representative=name.epoch.representative)

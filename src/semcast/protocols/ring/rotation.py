@@ -67,6 +67,7 @@ class Rotation:
         self._closed_by = -1  # the rank of who had lowered `aru` when the window was closed
         self._lingered = 0  # packets sent since, which the token held counts already
         self._idle = False  # when the token was here last, there was nothing new
+        self._quiet = False  # nobody had sent anything for a rotation; some had yet to say that they have all
         self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
         self._asked = False  # was asked for it before it came
@@ -138,12 +139,12 @@ class Rotation:
         return min(self._settings.hold, _STUCK) if stuck else 0
 
     def _pressing(self, token: Token) -> int:
-        """Who needs another rotation: somebody waits to know that everybody has something."""
+        """Who needs another rotation: it waits to know that everybody has something, or for room to send."""
         order, outlet = self.order, self._outlet
         waits = order.confirmed_aru < self._sending.last_safe
         if not outlet.due:
             waits = waits or order.delivered < order.my_aru
-        if (waits and not outlet.rest) or self._leaving.cause is not None:
+        if (waits and not outlet.rest) or self._leaving.cause is not None or self._has_to_send():
             return order.rank
         return -1 if token.pressing == order.rank else token.pressing
 
@@ -224,6 +225,7 @@ class Rotation:
         early = len(packets) if len(packets) <= _FEW else max(0, len(packets) - accelerated)
         for packet in packets[:early]:
             multicast(out, packet, size)
+        self._quiet = fcc == 0 and not rtr and seq == order.my_aru
         pressing = self._pressing(token)
         onward = Token(order.conf, token.number + 1, seq, aru, lowered_by, rtr, fcc, pressing, self.stop)
         self._passing.pass_on(now, order.successor, onward, seq)
@@ -266,7 +268,7 @@ class Rotation:
                 self._send_held(now, self.held)
             else:
                 self.release_held(now)
-        elif self._idle and not self._wanted and (order.rank != 0 or settings.linger):
+        elif (self._idle or self._quiet) and not self._wanted and (order.rank != 0 or settings.linger):
             self._wanted = True
             if settings.linger:  # whoever has sent something lately may have it
                 self._out.multicast(TokenWanted(order.conf))

@@ -46,7 +46,7 @@ class Provision:
 
     def reads(self) -> bool:
         """Whether the program takes what is delivered: only then it has a state, or needs one."""
-        return self._backlog.reader.receives and not self._backlog.reader.closing
+        return self._backlog.reader.follows and not self._backlog.reader.closing
 
     def gives(self) -> bool:
         """Whether the program would hand over its state, or has done so."""
@@ -62,11 +62,11 @@ class Provision:
     def enter(self, welcome: Welcome) -> None:
         """The first view of this member. Where nobody has a state, its own is as good as any."""
         has = welcome.lost or self._me in (welcome.holders() or [self._me])
-        self.stateful = not self._exists or (self._backlog.reader.receives and has)
+        self.stateful = not self._exists or (self._backlog.reader.follows and has)
 
     def install(self, change: Change) -> None:
         """The next view."""
-        self.stateful = self.stateful or (change.lost and self._backlog.reader.receives)
+        self.stateful = self.stateful or (change.lost and self._backlog.reader.follows)
         self._unread = change.unread and len(change.providers) < len(change.members)
 
     def begin(self, welcome: Welcome) -> tuple[bool, bool]:

@@ -318,7 +318,7 @@ class VirtualSynchrony(Membership, Stack):
         give it any more has the next one asked. Both take a change of view.
         """
         self._room_freed(now)
-        if self.settings.state and not self.reader.receives:
+        if self.settings.state and not self.reader.follows:
             self._provision.stateful = False
         if not self._provision.reads():
             self._epochs.do_without_state()

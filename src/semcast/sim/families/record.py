@@ -1,12 +1,13 @@
 """What the simulator must know of a stack."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 
 import msgspec
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.registry import Registry
+from semcast.core.stack import Stack
 from semcast.history import History
 from semcast.history.schema import FIFO
 from semcast.sim.absence import UNTOLD, Absence
@@ -23,6 +24,10 @@ def _buffer(scenario: Scenario) -> int | None:
 
 def _nobody(_history: History) -> Collection[MemberId]:
     return ()
+
+
+def _nothing(_stacks: Sequence[Stack]) -> list[History]:
+    return []
 
 
 def _fifo(_scenario: Scenario) -> str:
@@ -103,6 +108,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """What a program says to its stack that knows when its machine is away (`Disconnect`, `Reconnect`)."""
     excused: Callable[[History], bool] = _no
     """Whether a run went so badly that the healed group may rightly wait for ever."""
+    beside: Callable[[Sequence[Stack]], list[History]] = _nothing
+    """What else happened in a run: histories that are judged beside that of the members, who are alive."""
     outsiders: Callable[[History], Collection[MemberId]] = _nobody
     """Processes that nobody has let in, or in again: they may wait for ever."""
 

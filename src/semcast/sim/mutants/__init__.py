@@ -10,6 +10,7 @@ from semcast.sim.mutants import (
     gossip,
     gossip_loggers,
     gossip_sponsors,
+    isis,
     lightweight,
     programs,
     replication,
@@ -166,6 +167,9 @@ _LOGGERS: dict[str, Mutant] = {
     "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
     "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
     "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
+    "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch, by_chance=False),
+    "published-twice": Mutant(logger=gossip_loggers.PublishedTwice, by_chance=False),
+    "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch, by_chance=False),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
     "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),
 }
@@ -196,7 +200,7 @@ MUTANTS["rpbcast"] = {
 }
 MUTANTS["lightweight"] = {**lightweight.MUTANTS, **clients.MUTANTS}
 MUTANTS["calls"] = {**calls.MUTANTS}
-MUTANTS["isis"] = {}
+MUTANTS["isis"] = {**isis.MUTANTS}
 MUTANTS["pbcast"] = {
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "sponsor-while-pending": gossip_sponsors.MUTANTS["sponsor-while-pending"],

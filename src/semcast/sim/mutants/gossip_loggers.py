@@ -21,11 +21,13 @@ from semcast.protocols.gossip.keys import Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
+from semcast.protocols.gossip.publishing import Answer
 from semcast.protocols.gossip.reading import Reading
-from semcast.protocols.gossip.records import Counted, Record, Replaced
+from semcast.protocols.gossip.records import Counted, Record, Released, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span, spans_of
+from semcast.protocols.gossip.staging import Staging
 
 
 class _HastyIntake(Intake):
@@ -215,6 +217,51 @@ class KeysForgotten(Logger):
     def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:
         super().recover(now, records, first)
         self.books.keys = Keys(self.settings.publish_keys)
+
+
+class _Incomplete(Staging):
+    def _check(self, stages: Sequence[tuple[str, int]]) -> None:
+        """Makes do with the pieces that are there."""
+
+    def release(
+        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
+    ) -> tuple[LogStream, int] | None:
+        there = self._books.stages
+        found = [(stage, pieces - there.lacking(stage, pieces)) for stage, pieces in stages]
+        return super().release(key, [each for each in found if each[1]], answer)
+
+
+class HalfABatch(Logger):
+    """Publishes the pieces of a batch that are there, and counts the others as gone."""
+
+    staging_kind = _Incomplete
+
+
+class _Unaware(Staging):
+    def release(
+        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
+    ) -> tuple[LogStream, int] | None:
+        self._books.keys = Keys(self._settings.publish_keys)
+        return super().release(key, stages, answer)
+
+
+class PublishedTwice(Logger):
+    """Publishes what was staged, whether or not it knows the key."""
+
+    staging_kind = _Unaware
+
+
+class _Keyless(Journal):
+    def write(self, record: Record) -> int:
+        return super().write(
+            msgspec.structs.replace(record, key=b"?") if isinstance(record, Released) else record
+        )
+
+
+class KeyBesideTheBatch(Logger):
+    """Has the key of what was staged in memory alone."""
+
+    journal_kind = _Keyless
 
 
 class _NumberedAnew(Placing):

@@ -58,11 +58,16 @@ def lw_same_view(history: History) -> Verdict:
 
 
 def lw_atomicity(history: History) -> Verdict:
-    """Who goes from one view to the same next one delivered the same there; in a `vs` group, if along."""
+    """Who goes from one view to the same next one, together, delivered the same there.
+
+    In a `vs` group the view says who came along. In others who is together was told of the same transitional
+    views: daemons that parted may meet again before the one side had agreed on another view.
+    """
     findings = Findings("lw_atomicity")
     stays: dict[tuple[object, ...], tuple[list[Message], Row]] = {}
     for client, rows in story_of(history).heard.items():
         there: dict[str, tuple[ViewId, list[Message]]] = {}
+        together: dict[str, frozenset[MemberId]] = {}  # of a view, those in all transitional ones since
         for row in rows:
             text = row.text
             if row.kind is DELIVER:
@@ -71,12 +76,14 @@ def lw_atomicity(history: History) -> Verdict:
                         there[group][1].append(row.message)
             elif row.kind is LEFT:
                 there.pop(text.group, None)
+            elif row.kind is TRANSITIONAL and text.group in together:
+                together[text.group] &= frozenset(row.members)
             elif row.kind is VIEW:
-                before = there.get(text.group)
-                there[text.group] = text.id, []
+                before, here = there.get(text.group), together.get(text.group)
+                there[text.group], together[text.group] = (text.id, []), frozenset(row.members)
                 if before is None or (text.vs and str(client) not in text.along):
                     continue
-                along = text.along if text.vs else None
+                along = text.along if text.vs else here
                 given, other = stays.setdefault((text.group, before[0], text.id, along), (before[1], row))
                 if given != before[1]:
                     _found(findings, f"different messages in a view of {text.group}", other, row)
