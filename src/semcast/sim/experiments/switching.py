@@ -156,6 +156,7 @@ class CausalTalker(Isis):
         super().start(now)
         for group in self.talk.groups:
             self.join(now, group, self._size)
+        self.settle(now)
         self.out.set_timer(TalkTimer.TALK, self.talk.at())
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
@@ -178,7 +179,7 @@ class CausalTalker(Isis):
             self.talk.hear(now, self.me, events)
             moved = bool(events)
             if self.talk.due(now) and not self.program.wishes:
-                self.cast(now, *self.talk.next(now))
+                self.cast(*self.talk.next(now))
                 moved = True
             if moved:
                 super().settle(now)
