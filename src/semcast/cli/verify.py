@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from semcast.cli.arguments import check_folder
+from semcast.cli.check import cut_off
 from semcast.cli.errors import UsageError
 from semcast.cli.spark import add_spark_options, spark_failures, start_spark
 from semcast.history import HistoryError, converted
@@ -159,6 +160,8 @@ def _show(report: "Report") -> None:
         because = verdict.detail if verdict.status is Status.UNKNOWN else verdict.note
         table.add_row(escape(verdict.run), verdict.property, status, cases, because)
     console.print(table)
+    for line in cut_off(report.runs.items()):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     for verdict in _violated(report):
         lines = [f"{verdict.run}: {verdict.property}: violated, cases: {verdict.count}"]
         lines += [f"    {offence}{_event(offence)}" for offence in verdict.sample]
@@ -175,6 +178,7 @@ def _as_json(report: "Report") -> dict[str, object]:
             {
                 "run": run,
                 "stack": info.only.stack,
+                "cut_off": [str(member) for member in info.cut_off],
                 "verdicts": [_verdict_json(verdict) for verdict in report.verdicts if verdict.run == run],
             }
             for run, info in report.runs.items()

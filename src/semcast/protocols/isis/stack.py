@@ -18,9 +18,11 @@ from semcast.protocols.isis.departures import Departures, answer_of
 from semcast.protocols.isis.errands import Errands
 from semcast.protocols.isis.frames import (
     InGroup,
+    OwnFrame,
     Reached,
     ReachedWanted,
-    Taken,
+    Stable,
+    StableWanted,
     TakenWanted,
     number_of,
 )
@@ -32,6 +34,7 @@ from semcast.protocols.isis.program import Cast, LeaveWish, Program
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.settings import MAX_GROUP, IsisSettings, Policy
+from semcast.protocols.isis.stamps import Time
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.lightweight.events import LeftGroup
 from semcast.protocols.lightweight.sessions import Refused
@@ -212,7 +215,7 @@ class Isis(Stack):
         for frame in frames:
             if isinstance(frame, Received):
                 self._hear_of_view(now, group, source, frame.view)
-            if isinstance(frame, Taken | TakenWanted | Reached | ReachedWanted):
+            if isinstance(frame, OwnFrame):
                 self._on_own_frame(now, source, group, frame)
             else:
                 inside.append(frame)
@@ -230,9 +233,7 @@ class Isis(Stack):
             seat.heard(source, view)
         self.departures.heard(now, group, source, view)
 
-    def _on_own_frame(
-        self, now: Nanos, source: MemberId, group: int, frame: Taken | TakenWanted | Reached | ReachedWanted
-    ) -> None:
+    def _on_own_frame(self, now: Nanos, source: MemberId, group: int, frame: OwnFrame) -> None:
         seat = self._seat_numbered(group)
         stream = None if seat is None else seat.member.stream
         if isinstance(frame, ReachedWanted):
@@ -243,7 +244,14 @@ class Isis(Stack):
             self.departures.on_reached(now, group, source, frame)
             if seat is not None and stream is not None:
                 self._meet(seat, stream.members, source, frame)
-        elif seat is None or stream is None or source not in stream.members:
+        elif isinstance(frame, Stable):
+            self.policy.settled(group, Time(frame.view, dict(frame.counts)))
+        elif seat is None or stream is None:
+            self.stats.stale += 1
+        elif isinstance(frame, StableWanted):
+            if seat.all_have(frame.view, frame.counts):
+                self.out.send(source, InGroup(group, Stable(frame.view, frame.counts)))
+        elif source not in stream.members:
             self.stats.stale += 1
         elif isinstance(frame, TakenWanted):
             self.errands.tell(seat, source)
