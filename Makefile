@@ -19,7 +19,7 @@ demo: install
 	$(BIN)/semcast demo
 
 # The inner loop: everything pure, and the shorter simulations. No live groups, no Spark; under 90 seconds on two cores.
-PURE := core lab obsolescence wire protocols specs history models patterns net docs families
+PURE := core lab testing obsolescence wire protocols specs history models patterns net docs families
 SITUATIONS := $(addprefix tests/sim/test_sim_,cluster.py networks.py situations.py ring_situations.py vsync_situations.py)
 
 quick: install
@@ -48,6 +48,7 @@ test-local-cluster: install
 test-cluster: install
 	$(BIN)/python -m pytest tests/cluster/test_cluster_jobs.py
 	$(BIN)/python -m pytest tests/cluster/test_cluster_commands.py tests/cluster/test_cluster_local.py tests/cluster/test_cluster_connect.py
+	$(BIN)/python -m pytest tests/cluster/test_cluster_streams.py
 
 # Groups on networks that are cut: they need root, iproute2 and nftables, and are skipped without. Each has namespaces of
 # its own.

@@ -71,8 +71,8 @@ def test_variables_of_other_things_are_left_alone(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('token_loss = "1s"', "semcast.toml: token_loss: what is set stands in a table"),
-        ("[groups]\nname = 'a'", "semcast.toml: groups: what is set stands in a table"),
+        ('token_loss = "1s"', "semcast.toml: token_loss: settings belong into the table"),
+        ("[groups]\nname = 'a'", "semcast.toml: groups: settings belong into the table"),
         ("group = 1", r"semcast.toml: \[group\] is not a table"),
         ("[group]\ntoken_los = '1s'", "semcast.toml: no such setting: token_los; did you mean token_loss"),
         ("[group]\nwindow = 'x'", "window = 'x': expected `int`"),

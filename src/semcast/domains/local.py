@@ -5,7 +5,6 @@ one to the other through queues, each with one side that puts and one that takes
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ from semcast.domains.link import (
 )
 from semcast.group.families.lightweight import lightweight_settings
 from semcast.group.group import Group
+from semcast.group.machine import MACHINE
 from semcast.group.settings import GroupSettings
 from semcast.protocols.isis import Isis
 from semcast.protocols.isis.program import Program
@@ -64,6 +64,7 @@ class LocalLink:
         """The ring of daemons, once it is open."""
         self._application = asyncio.get_running_loop()
         self._list = min(_LIST, settings.queue_messages)
+        self._wall = MACHINE.get().wall
         self._last = 0  # the number of the last session
         # Written by the program:
         self._asked: deque[Request] = deque()
@@ -201,7 +202,7 @@ class LocalLink:
         if stack.inner.phase() == "left":
             return None
         requests = stack.machine.requests
-        self._last = max(self._last + 1, time.time_ns() // 1_000_000)
+        self._last = max(self._last + 1, self._wall() // 1_000_000)
         self._forget_requests()
         self._session, self._requests, self.over = requests.connect_host(self._last), requests, False
         stack.settle(now)

@@ -16,10 +16,10 @@ Confirm = Literal["delivered", "safe", "logged"]
 
 
 class Confirmation(msgspec.Struct, frozen=True):
-    """What became of a message: it has its place in a view, and is as `safe` or `logged` as was asked for.
+    """Confirms a message: it is delivered in `view`, and `safe` or `logged` if that was asked for.
 
-    Safe: every member of the view has it. Logged: loggers have it on disk.
-    A message that was purged is confirmed all the same: what replaces it is there.
+    Safe: every member of the view has it. Logged: loggers have it on disk. A message that was purged is
+    confirmed, too: its replacement was delivered.
     """
 
     id: MessageId

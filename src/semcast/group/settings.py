@@ -1,6 +1,5 @@
 """How a group is configured: arguments, then `SEMCAST_*`, then `semcast.toml`, then defaults."""
 
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -15,6 +14,7 @@ from semcast.core.ids import MAX_NAME, MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.core.registry import UnknownNameError
 from semcast.extensions import load_families
 from semcast.group.errors import ConfigurationError
+from semcast.group.machine import MACHINE
 from semcast.group.registry import FAMILIES
 from semcast.net.addresses import AddressError, split_address
 
@@ -152,8 +152,10 @@ def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettin
     load_families()
     known = {field.name: field for family in FAMILIES for field in fields(family.settings)}
     _refuse_unknown("no such setting: ", given, known)
-    found: dict[str, Any] = _from_file((folder or Path.cwd()) / FILE, known)
-    found |= _from_environment(known)
+    machine = MACHINE.get()
+    file = machine.file(folder, FILE)
+    found: dict[str, Any] = {} if file is None else _from_file(file, known)
+    found |= _from_environment(machine.environment, known)
     found.update({name: value for name, value in given.items() if value is not None})
     try:
         family = FAMILIES.of(str(found.get("stack", DEFAULT_STACK)))
@@ -189,7 +191,7 @@ def _refuse_strange(field: FieldInfo, value: Any, stack: str) -> None:
     """A setting of another stack says nothing here, unless it says what it says anyway."""
     if value != field.default:
         owners = [each.name for each in FAMILIES if field.name in each.settings.__struct_fields__]
-        raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}, and this is {stack}")
+        raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}; this is {stack}")
 
 
 def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
@@ -202,19 +204,19 @@ def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
     section = document.pop("group", None)
     if document:
         what = f"{path.name}: {', '.join(document)}"
-        raise ConfigurationError(f"{what}: what is set stands in a table [group], and there is nothing else")
+        raise ConfigurationError(f"{what}: settings belong into the table [group]; nothing else is allowed")
     if section is not None and not isinstance(section, dict):
         raise ConfigurationError(f"{path.name}: [group] is not a table")
     _refuse_unknown(f"{path.name}: no such setting: ", section or {}, known)
     return section or {}
 
 
-def _from_environment(known: Mapping[str, FieldInfo]) -> dict[str, Any]:
+def _from_environment(environment: Mapping[str, str], known: Mapping[str, FieldInfo]) -> dict[str, Any]:
     variables = {_PREFIX + name.upper(): name for name in known}
-    set_here = [name for name in os.environ if name.startswith(_PREFIX)]
+    set_here = [name for name in environment if name.startswith(_PREFIX)]
     for name in sorted(set(set_here) - set(variables)):
         _refuse_misspelt(name, known)
-    found = {variables[name]: os.environ[name] for name in set_here if name in variables}
+    found = {variables[name]: environment[name] for name in set_here if name in variables}
     return {name: _from_text(name, known[name].type, text) for name, text in found.items()}
 
 

@@ -1,6 +1,5 @@
 """Gossip and loggers, live: members and loggers find each other, and come and go."""
 
-import time
 from random import Random
 from typing import cast, get_args
 
@@ -172,7 +171,7 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
         return LogClient(site.member, settings.home, rng, out)
     if settings.logger:
         logger = Logger(site.member, (), chosen, rng, out)
-        logger.placing.epoch = time.time_ns() - time.monotonic_ns()
+        logger.placing.epoch = site.epoch
         return logger
     if settings.durable or settings.loggers or chosen.protocol is not Protocol.RPBCAST:
         return Member(site.member, (), chosen, rng, out)
