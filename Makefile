@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install demo quick test test-pipeline test-local-cluster test-cluster test-live test-cut check bench report release lock clean
+.PHONY: install demo quick test test-pipeline test-local-cluster test-cluster test-live test-cut check bench report docs release lock clean
 
 install: $(STAMP)
 
@@ -19,7 +19,7 @@ demo: install
 	$(BIN)/semcast demo
 
 # The inner loop: everything pure, and the shorter simulations. No live groups, no Spark; under 90 seconds on two cores.
-PURE := core lab obsolescence wire protocols specs history models patterns net docs families
+PURE := core lab testing obsolescence wire protocols specs history models patterns net docs families
 SITUATIONS := $(addprefix tests/sim/test_sim_,cluster.py networks.py situations.py ring_situations.py vsync_situations.py)
 
 quick: install
@@ -48,6 +48,7 @@ test-local-cluster: install
 test-cluster: install
 	$(BIN)/python -m pytest tests/cluster/test_cluster_jobs.py
 	$(BIN)/python -m pytest tests/cluster/test_cluster_commands.py tests/cluster/test_cluster_local.py tests/cluster/test_cluster_connect.py
+	$(BIN)/python -m pytest tests/cluster/test_cluster_streams.py
 
 # Groups on networks that are cut: they need root, iproute2 and nftables, and are skipped without. Each has namespaces of
 # its own.
@@ -66,6 +67,11 @@ check: install
 
 bench: install
 	$(BIN)/python -m benchmarks --write
+
+# The documentation as a site, in out/site: a link that leads nowhere fails. The pictures are drawn from the code.
+docs: install
+	$(BIN)/python -m tools.pictures --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # What would be published, in dist/: built from what the source archive holds, then installed into empty environments
 # and used. Nothing is uploaded.

@@ -33,6 +33,7 @@ GROUPS = (
     "journals",
     "verify",
     "sweep",
+    "streaming",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

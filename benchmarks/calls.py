@@ -2,8 +2,8 @@
 
 Live: two processes answer, this one asks, and answers, too. The floor of a call's time is that of a message
 until its sender has it in its place (`confirm="delivered"`); the floor of calls a second, messages a second
-that are sent one by one. Simulated (seed I, tables II and III): the time of a call to n others, all of which
-reply, beside one to one other; and one call to seven beside seven calls to one, in the same group.
+that are sent one by one. Simulated (Birman et al. 1991, tables II and III): the time of a call to n others,
+which all reply, beside one to one other; and one call to seven beside seven calls to one, in the same group.
 """
 
 import asyncio

@@ -35,6 +35,7 @@ from semcast.group import (
 from semcast.group import join as join_async
 from semcast.group.calls import To
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
+from semcast.group.machine import MACHINE
 from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
 from semcast.patterns.calls import CallAnswer, CallRequest, Wanted
@@ -57,6 +58,10 @@ class BlockingGroup:
     def __init__(
         self, name: str, config: Path | None, settings: dict[str, Any], state: StateHooks | None = None
     ) -> None:
+        if MACHINE.get().simulated:
+            raise GroupError(
+                "semcast.blocking needs threads, and a simulated world has none: use semcast.join"
+            )
         self._name = name
         self._config = config
         self._settings = settings
@@ -90,7 +95,7 @@ class BlockingGroup:
         self.close()
 
     def close(self) -> None:
-        """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
+        """Leave the group. Waits a few seconds until messages already sent have reached everybody."""
         self._signals.stop()
         self._handlers.close()
         if self._group is not None and self._thread.is_alive():
@@ -102,7 +107,7 @@ class BlockingGroup:
     def leave_on_signals(self, *signals: signal.Signals) -> None:
         """Leave in good order at SIGINT or SIGTERM, or at these: `events` ends, and `with` with it.
 
-        To be called in the main thread. A second signal does what it would have done without this.
+        Call it in the main thread. A second signal has its usual effect.
         """
         self._opened()
         self._signals.start(
@@ -112,10 +117,10 @@ class BlockingGroup:
         )
 
     def wait_for(self, members: int, timeout: float | None = None) -> View:
-        """Wait until this member is in a view of so many members at least; returns that view.
+        """Wait until this member is in a view of at least this many members; returns that view.
 
-        It is the view of the protocol: the program need not have iterated up to it. After `timeout` seconds
-        TimeoutError says who is there.
+        The program need not have read the events up to this view. After `timeout` seconds it raises
+        TimeoutError, which says who is there.
         """
         return self._call(self._opened().wait_for(members, timeout))
 
@@ -143,16 +148,16 @@ class BlockingGroup:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where this member listens: an address that others may have among their `peers`."""
+        """The address this member listens on; others may list it in `peers`."""
         return self._opened().address
 
     @property
     def metrics_address(self) -> tuple[str, int] | None:
-        """Where metrics are served, if that was wanted."""
+        """The address at which metrics are served, if `metrics` is set."""
         return self._opened().metrics_address
 
     def members(self) -> Sequence[MemberId]:
-        """Those in the view that the protocol is in; the program may not have iterated up to it."""
+        """The members of the current view, which the program may not have read yet."""
         return self._opened().members()
 
     def stats(self) -> GroupStatistics:
@@ -164,7 +169,7 @@ class BlockingGroup:
         self._opened().reform()
 
     def receipts(self) -> list[Purged]:
-        """What was purged here since the last call, and because of what."""
+        """Receipts of the messages purged here since the last call, and what replaced them."""
         return self._opened().receipts()
 
     # Sending
@@ -335,7 +340,7 @@ class BlockingGroup:
     # Receiving
 
     def reads(self) -> None:
-        """This program will iterate: nothing is dropped for it, however long it takes until it does."""
+        """Announce that this program will read: nothing is dropped for it until it does."""
         self._opened().reads()
 
     def events(self, timeout: float | None = None) -> Iterator[GroupEvent]:
@@ -461,7 +466,7 @@ def join(
     if domain is None:
         return BlockingGroup(group, config, settings, state)
     if state is not None:
-        raise ConfigurationError("state is for groups by themselves, and this one is in a domain")
+        raise ConfigurationError("state= is not available for groups of a domain")
     from semcast.domains.blocking_sharing import BlockingDomainJoin  # noqa: PLC0415 (as `semcast.join`)
 
     flavour = settings.pop("flavour", "evs")

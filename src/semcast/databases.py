@@ -29,16 +29,16 @@ def database(
 ) -> "Client | Database":
     """A replicated SQLite database: `async with semcast.database("bank", ...) as db:`.
 
-    With `servers` this program is a client of theirs; without, it is a server itself.
+    With `servers` this program is a client of these servers; without, it is a server itself.
 
     Args:
         group: the name of the database, the same at all servers.
-        servers: some of its servers, as `host:port`; where one is gone, the next is asked.
+        servers: some of its servers, as `host:port`; if one fails, the next is used.
         config: folder of `semcast.toml`, for a server.
         settings: of a server, as for `replicate`: `data`, `name`, `founders` or `newcomer`, ...
-            Of a client: `token` (what the servers know it by), `tls=True` or `ca=FILE` (certificates that are
-            trusted), `insecure=True` (a token may travel in the open), `timeout` (seconds for each call,
-            30 by default).
+            Of a client: `token` (access token), `tls=True` or `ca=FILE` (trusted certificates),
+            `insecure=True` (allow sending the token without TLS), `timeout` (seconds for each call, 30 by
+            default).
     """
     if servers is None:
         return serve_here(group, config=config, **settings)
@@ -79,7 +79,7 @@ def database_blocking(
 
 def _check_client(config: Path | None, settings: Mapping[str, Any]) -> None:
     if config is not None or "data" in settings:
-        raise ConfigurationError("servers: a client has no data and no config; leave servers out to be one")
+        raise ConfigurationError("servers= is for clients: leave it out to run a server with data=")
 
 
 def _check_extra() -> None:

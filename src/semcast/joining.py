@@ -38,20 +38,19 @@ def join(
     """Become a member of a group: `async with semcast.join("prices") as group: ...`.
 
     Args:
-        group: its name, the same at all members.
-        domain: be in the group as a light one of this domain, which all groups of the program share that name
-            it. There is one order over all of them, and joining costs nobody else anything. Settings are
-            those of the domain (`semcast.domain`); `flavour` is that of the group.
+        group: name of the group, the same at all members.
+        domain: name of a domain; the group then shares one order with all groups of that domain, and joining
+            is cheap. Settings are those of the domain (`semcast.domain`); `flavour` is that of the group.
         config: folder of `semcast.toml`.
-        state: hooks by which who joins is given the state of the application (stack vsync).
-        settings: those of `GroupSettings`; what is not given comes from `SEMCAST_*`, then from
-            `semcast.toml` in the working folder (or in `config`), then from defaults. With nothing set, the
-            members on one host find each other.
+        state: hooks that export and restore the state of the program, for joiners (stack vsync).
+        settings: see `GroupSettings`. A setting that is not given comes from `SEMCAST_*`, then from
+            `semcast.toml` in the working folder (or in `config`), then from the default. Without any
+            settings, members on one host find each other.
     """
     if domain is None:
         return join_alone(group, config=config, state=state, **settings)
     if state is not None:
-        raise ConfigurationError("state is for groups by themselves, and this one is in a domain")
+        raise ConfigurationError("state= is not available for groups of a domain")
     from semcast.domains.sharing import DomainJoin  # noqa: PLC0415 (who needs no domain need not load it)
 
     flavour = settings.pop("flavour", "evs")

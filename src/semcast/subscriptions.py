@@ -73,7 +73,7 @@ class BlockingSubscription:
         self.close()
 
     def close(self) -> None:
-        """Stop. A durable subscription goes on with the next program that has its name."""
+        """Stop reading. A durable session continues with the next program of its name."""
         self._member.close()
 
     @property

@@ -14,7 +14,7 @@ from semcast.cli.main import main
         (["--minutes", "0"], "must be positive"),
         (["--set", "order"], "--set order: write NAME=VALUE"),
         (["--set", "nonsense=1"], "--set: no such setting: nonsense"),
-        (["--set", "order=total"], "order is for stack vsync, and this is ring"),
+        (["--set", "order=total"], "order is for stack vsync; this is ring"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -11,6 +11,7 @@ from semcast.cli.errors import UsageError
 from semcast.core import MemberId
 from semcast.core.messages import batch_of
 from semcast.history import History, Recorder, RunInfo, write_history
+from semcast.history.journal import JournalWriter, SentRow
 
 A, B = MemberId("a"), MemberId("b")
 
@@ -98,7 +99,7 @@ def test_no_such_folder(tmp_path: Path) -> None:
 
 
 def test_no_such_property(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such property: colour; there are "):
+    with pytest.raises(UsageError, match="no such property: colour; choose from "):
         semcast(tmp_path, "--property", "colour")
 
 
@@ -115,3 +116,22 @@ def test_a_stack_nobody_knows(tmp_path: Path) -> None:
     ):
         semcast(tmp_path)
     assert semcast(tmp_path, "--property", "integrity") == 0
+
+
+@pytest.mark.parametrize("bytes_lost", [7, 60])
+def test_recordings_that_are_cut_off_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bytes_lost: int
+) -> None:
+    """In the middle of a row: what was recorded before counts, what is lacking is unknown."""
+    info = RunInfo.one("live", "g", "s-rm", None, (A, B), None, uniform=False, quiesced=False)
+    for member in (A, B):
+        writer = JournalWriter(tmp_path, member, info)
+        writer.append(0, [SentRow(1, 3, 3, None, safe=False)])
+        writer.append(1, [SentRow(4, 3, 3, None, safe=False)])
+        writer.close(2)
+    [journal] = tmp_path.glob("a*.journal")
+    journal.write_bytes(journal.read_bytes()[:-bytes_lost])
+    assert semcast(tmp_path) == 0
+    assert "live: cut off: the recordings of a. What they lack is unknown." in capsys.readouterr().out
+    assert semcast(tmp_path, "--strict", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["runs"][0]["cut_off"] == ["a"]

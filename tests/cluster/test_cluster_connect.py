@@ -18,8 +18,6 @@ from semcast.pipeline.addresses import reach_server
 from semcast.pipeline.failures import ClusterError
 from semcast.pipeline.java import find_java, java_home_for_spark
 
-pytest.importorskip("grpc", reason="Spark Connect needs grpcio: pip install 'pyspark[connect]'")
-
 LARGE = """
 import sys
 from pathlib import Path

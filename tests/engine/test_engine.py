@@ -136,7 +136,7 @@ def test_interactive_actions_and_procedures(tmp_path: Path) -> None:
             outcome = await c.call("times", b"2")
             assert isinstance(outcome, semcast.Outcome)
             assert outcome.result == b"18"
-            with pytest.raises(semcast.RequestError, match="procedure 'no': there are times"):
+            with pytest.raises(semcast.RequestError, match="procedure 'no': choose from times"):
                 await c.call("no")
 
     play(scenario)
@@ -230,14 +230,14 @@ def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"founders": ()}, "founders: name the servers"),
+        ({"founders": ()}, "founders: name all servers"),
         ({"founders": ("b", "c")}, "'a' is not among them"),
-        ({"founders": ("a", "a")}, "each once"),
+        ({"founders": ("a", "a")}, "a name is listed twice"),
         ({"data": ""}, "data: a replication server needs a folder"),
         ({"name": ""}, "data needs a name"),
-        ({"durability": "often"}, "durability 'often': there are disk and memory"),
-        ({"newcomer": True}, "newcomer: a server that waits"),
-        ({"stack": "ring"}, "stack: a replicated service has its own"),
+        ({"durability": "often"}, "durability 'often': choose disk or memory"),
+        ({"newcomer": True}, "newcomer and founders exclude each other"),
+        ({"stack": "ring"}, "stack cannot be set for a replicated service"),
         ({"foo": 1}, "no such setting: foo"),
         ({"service": object()}, "service object has no method apply"),
     ],
@@ -257,8 +257,8 @@ def test_settings_that_make_no_sense_are_named(tmp_path: Path, given: dict[str, 
         (lambda r: r.update(b"5", level="fast"), semcast.RequestError, "level 'fast': updates are strict"),
         (lambda r: r.query(b"", level="strict"), semcast.RequestError, "level 'strict': reads are linear"),
         (lambda r: r.query(""), TypeError, "question of type str"),
-        (lambda r: r.update(b"5", client="k"), semcast.RequestError, "client and number go together"),
-        (lambda r: r.update(b"5", number=1), semcast.RequestError, "client and number go together"),
+        (lambda r: r.update(b"5", client="k"), semcast.RequestError, "client and number must be given"),
+        (lambda r: r.update(b"5", number=1), semcast.RequestError, "client and number must be given"),
         (lambda r: r.update(b"5", client="k", number=-1), semcast.RequestError, "number -1"),
         (lambda r: r.update(b"5", client="k", number=1, floor=2), semcast.RequestError, "floor 2"),
         (lambda r: r.update(b"5", client="k" * 65, number=1), semcast.RequestError, "client of 65"),

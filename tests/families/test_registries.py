@@ -38,7 +38,7 @@ def test_an_unknown_name_is_answered_with_those_there_are() -> None:
     pets.register(Pet("rex"))
     pets.register(Pet("tom"))
     assert [pet.name for pet in pets] == ["rex", "tom"]
-    with pytest.raises(UnknownNameError, match="pet 'kitty': there are rex, tom"):
+    with pytest.raises(UnknownNameError, match="pet 'kitty': choose from rex, tom"):
         pets.of("kitty")
 
 

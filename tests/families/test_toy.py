@@ -77,8 +77,8 @@ def test_its_flag_is_refused_by_other_stacks(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"said_again": "5ms"}, "said_again is for stack toy, and this is ring"),
-        ({"stack": "toy", "order": "total"}, "order is for stack vsync, and this is toy"),
+        ({"said_again": "5ms"}, "said_again is for stack toy; this is ring"),
+        ({"stack": "toy", "order": "total"}, "order is for stack vsync; this is toy"),
         ({"stack": "toy", "said_again": "0ms"}, "more than nothing"),
         ({"stack": "toy", "said_again": "soon"}, "not a duration"),
     ],

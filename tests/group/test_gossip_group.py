@@ -61,7 +61,7 @@ def test_without_a_logger_nothing_is_logged(caplog: pytest.LogCaptureFixture) ->
 def test_only_a_logger_logs() -> None:
     async def main() -> None:
         async with semcast.join(f"ring {uuid.uuid4().hex}") as ring:
-            with pytest.raises(semcast.ConfigurationError, match="with stack ring there are delivered and"):
+            with pytest.raises(semcast.ConfigurationError, match="stack ring has delivered and"):
                 await ring.send(b"x", logged=True)
 
     asyncio.run(main())
@@ -70,10 +70,10 @@ def test_only_a_logger_logs() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"protocol": "tcp"}, "protocol 'tcp': there are lbrm, pbcast, rpbcast"),
-        ({"retention": "some"}, "retention 'some': there are live, stable, limits"),
-        ({"policy": "leave"}, "policy 'leave'"),
-        ({"protocol": "pbcast", "durable": True}, "knows no loggers"),
+        ({"protocol": "tcp"}, "protocol 'tcp': choose one of lbrm, pbcast, rpbcast"),
+        ({"retention": "some"}, "retention 'some': choose one of live, stable, limits"),
+        ({"policy": "leave"}, "policy = leave is not available"),
+        ({"protocol": "pbcast", "durable": True}, "has no loggers"),
         ({"sponsors": 17}, "sponsors 17: from 0 to 16"),
     ],
 )

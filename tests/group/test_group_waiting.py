@@ -1,6 +1,7 @@
 """When a call may send at once, and when it looks again."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -16,7 +17,9 @@ class Desk:
         self.handover = Handover(messages, send_bytes=size)
         self.open = True
         self.looks = 0
-        self.room = Room("desk", self.handover, lambda: None, self._check, lambda: "nobody")
+        self.room = Room(
+            "desk", self.handover, lambda: None, self._check, lambda: "nobody", time.monotonic_ns
+        )
 
     def _check(self) -> None:
         self.looks += 1

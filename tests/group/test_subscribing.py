@@ -182,10 +182,10 @@ def test_what_the_logger_refuses_is_told(tmp_path: Path, how: dict[str, Any], to
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ({"start": "yesterday"}, "start 'yesterday': there are new, all"),
+        ({"start": "yesterday"}, "start 'yesterday': choose new, all"),
         ({"start": -1}, "a position is 0 or more"),
         ({"start": True}, "a position is 0 or more"),
-        ({"ack": "never"}, "ack 'never': there are auto and explicit"),
+        ({"ack": "never"}, "ack 'never': choose auto or explicit"),
         ({"stack": "ring"}, "stack is not for subscriptions"),
         ({"name": "x"}, "durable= names the session"),
         ({"durable": "x" * 300}, "name of 300 bytes"),

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from itertools import count
 
 from semcast.core.ids import SECOND, Nanos
+from semcast.net.driving import Driving, Place
 from semcast.net.loop import Loop
 
 
@@ -180,3 +181,30 @@ def test_tenants_come_and_go_in_many_threads() -> None:
         thread.join(30)
         assert not thread.is_alive()
     assert not drivers()
+
+
+def test_a_tenant_starts_before_its_source_reads() -> None:
+    """What was read before would be for nobody, and counted as strange."""
+    order: list[str] = []
+
+    class Recording(Busy):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+        def start(self, now: Nanos) -> None:
+            order.append(self.name)
+            super().start(now)
+
+    class Source:
+        def board(self, driver: Driving) -> None:
+            self.driver, self.place = driver, Place(Recording("source"))
+            driver.add(self.place)
+
+        def alight(self) -> None:
+            self.driver.remove(self.place)
+
+    loop = Loop("test", Recording("tenant"), source=Source())
+    loop.start()
+    loop.close()
+    assert order == ["tenant", "source"]

@@ -30,8 +30,8 @@ def rent(group: str = "", *, meets: bool = True, **how: bool) -> Lease:
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
     yield
-    assert not sharing._open
-    assert not sharing._groups
+    assert not sharing.EXCHANGES._open
+    assert not sharing.EXCHANGES._groups
 
 
 def is_open(held: Lease) -> bool:

@@ -9,10 +9,12 @@ from tests.pipeline import histories
 from tests.pipeline import rings as ring_histories
 from tests.pipeline import views as view_histories
 from tests.pipeline.agreement import NAMES, Judged
+from tests.pipeline.streams import FORGETS_NOTHING, Desk, desk
 
 from semcast.history import History
 from semcast.pipeline.data import VARIABLE, data_folder
 from semcast.pipeline.session import SMALL_ROWS, at_once, spark_session
+from semcast.pipeline.stream import register
 from semcast.pipeline.verify import Options, survey, verify
 
 
@@ -35,6 +37,20 @@ def interpreted(spark: SparkSession) -> Iterator[SparkSession]:
     with at_once(spark):
         spark.conf.set("spark.sql.shuffle.partitions", "2")
         yield spark
+
+
+@pytest.fixture
+def streaming(interpreted: SparkSession) -> SparkSession:
+    """The session, with the format `semcast`."""
+    register(interpreted)
+    return interpreted
+
+
+@pytest.fixture
+def prices(tmp_path: Path) -> Iterator[Desk]:
+    """A group with a logger that keeps everything."""
+    with desk(tmp_path / "in", *FORGETS_NOTHING) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

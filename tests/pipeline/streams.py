@@ -11,6 +11,8 @@ from tests.live.test_live_logger import PATIENCE, Process
 
 from semcast import blocking
 
+FORGETS_NOTHING = ("--retention", "limits", "--messages", "10000000")
+
 
 class Desk:
     """A group with a logger, which is killed and started again on its folder.

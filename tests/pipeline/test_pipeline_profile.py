@@ -212,7 +212,7 @@ def test_duplicates_that_are_allowed_count_once(interpreted: SparkSession) -> No
     assert of_spark(profile(trace, Settings(purge=0.3))) == by_hand(rows, purge=0.3, gap=0.0)
 
 
-# Operations over several keys (seed P, 3.4.3)
+# Operations over several keys (Pereira 2002, 3.4.3)
 
 
 def operations_by_hand(rows: list[Row], mark: list[object]) -> tuple[list[int], int]:

@@ -9,26 +9,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
-from tests.pipeline.streams import Desk, desk, stream
+from tests.pipeline.streams import FORGETS_NOTHING, Desk, desk, stream
 
 from semcast import blocking
 from semcast.group.errors import ConfigurationError
-from semcast.pipeline.stream import register
 from semcast.pipeline.stream.sink import check_columns
-
-FORGETS_NOTHING = ("--retention", "limits", "--messages", "1000000")
-
-
-@pytest.fixture
-def streaming(interpreted: SparkSession) -> SparkSession:
-    register(interpreted)
-    return interpreted
-
-
-@pytest.fixture
-def prices(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path / "in", *FORGETS_NOTHING) as made:
-        yield made
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,21 +16,9 @@ from semcast.cli.main import main
 from semcast.core import MemberId
 from semcast.group.errors import ConfigurationError
 from semcast.group.logpages import LogRun
-from semcast.pipeline.stream import register, without_heartbeats
+from semcast.pipeline.stream import without_heartbeats
 from semcast.pipeline.stream.options import source_options, where
 from semcast.pipeline.stream.rows import SCHEMA, heartbeat_row, rows_of
-
-
-@pytest.fixture
-def streaming(interpreted: SparkSession) -> SparkSession:
-    register(interpreted)
-    return interpreted
-
-
-@pytest.fixture
-def prices(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path / "log", "--retention", "limits", "--messages", "1000000") as made:
-        yield made
 
 
 def numbers(first: int, last: int) -> list[bytes]:

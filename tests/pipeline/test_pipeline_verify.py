@@ -106,8 +106,19 @@ def test_files_that_are_damaged_or_not_there(file: Path, tmp_path: Path) -> None
     with pytest.raises(HistoryError, match="no such file or folder"):
         survey([tmp_path / "nowhere"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(HistoryError, match=r"no \*.parquet files"):
+    with pytest.raises(HistoryError, match=r"no \*.parquet or \*.journal files"):
         survey([tmp_path / "empty"])
+
+
+def test_damage_never_ends_in_another_error(file: Path) -> None:
+    whole, refused = file.read_bytes(), 0
+    for place in range(0, len(whole), 17):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x90]) + whole[place + 1 :])
+        try:
+            verify_here(survey([file]), Options(allow_missing=True))
+        except HistoryError as error:
+            refused += str(error).startswith(str(file))
+    assert refused > len(whole) // 17 // 2, "most of a file matters"
 
 
 def test_files_that_disagree_about_their_run(file: Path) -> None:

@@ -332,6 +332,7 @@ def test_a_spec_without_a_report_is_shown_too(tmp_path: Path) -> None:
     assert "figure" in elements(text)  # of the layers
     assert "All 4 rows" in text
     assert "agrees" in text
+    assert "what differs, and why" in text
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_who_delays_stability_for_too_long_is_expelled(limit: dict[str, object])
     assert names(0, 1, 2) in ran.installed().values()
 
 
-# A fail-stop oracle instead of a failure detector (seed I, 4.1 and 5.5)
+# A fail-stop oracle instead of a failure detector (Birman et al. 1991, 4.1 and 5.5)
 
 
 @pytest.mark.parametrize("flush", list(Flush))

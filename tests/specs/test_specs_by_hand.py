@@ -193,7 +193,7 @@ BROKEN: dict[str, tuple[Callable[[], History], str, int, list[str]]] = {
         2,
         ["a[1] at 1 ns: deliver (a,1)"],
     ),
-    # Seed P, 4.3.1: of m1, m2, m3 with m1 replaced by m3 only m2 arrives.
+    # Pereira 2002, 4.3.1: of m1, m2, m3 with m1 replaced by m3 only m2 arrives.
     "a state that never was": (
         lambda: run("m1:x m2:y m3:x crash", "a2", "a2"),
         "semantic_fifo_completeness",
@@ -379,5 +379,5 @@ def test_what_each_stack_promises() -> None:
 
 
 def test_unknown_properties_are_named() -> None:
-    with pytest.raises(ValueError, match="no such property: colour; there are relation_is_order, "):
+    with pytest.raises(ValueError, match="no such property: colour; choose from relation_is_order, "):
         check(run(), ["integrity", "colour"])

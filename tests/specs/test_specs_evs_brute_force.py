@@ -1,4 +1,4 @@
-"""The EVS checkers against the sentences of seed A, 4.1, read literally over small histories.
+"""The EVS checkers against the sentences of Amir 1995, 4.1, read literally over small histories.
 
 Every event is one event of one message, "precedes" is Warshall's closure, and each property is its
 sentence with all quantifiers spelled out. Histories are those of a small ring that partitions and merges,

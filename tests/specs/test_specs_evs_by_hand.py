@@ -1,4 +1,4 @@
-"""EVS histories written by hand: the example of seed A, 4.2, and one for everything that can be broken.
+"""EVS histories written by hand: the example of Amir 1995, 4.2, and one for everything that can be broken.
 
 A history is a line per process. `V3=pqr` delivers regular configuration 3 with those members, formed by
 the first of them (`V3=pqr/q`: by q), `T=qr` the transitional one after it (`T9=qr`: after number 9). `m3`
@@ -128,7 +128,7 @@ SOUND: dict[str, Callable[[], History]] = {
         q: V1=pqr T=pqr V2=pqr m1 q1 T=qr V3=pqr
         r: V1=pqr T=pqr V2=pqr q1 T=qr V3=pqr
     """),
-    "seed A, figure 4.8": lambda: ring(FIGURE_4_8),
+    "Amir 1995, figure 4.8": lambda: ring(FIGURE_4_8),
     "nothing happens": lambda: ring("p: V1=p"),
     "together, and then apart": lambda: ring("""
         p: V1=pq m1-3 p1-3 q1 T=p V2=p m4 p4

@@ -1,4 +1,4 @@
-"""The sentences of virtual synchrony (seed P, 2.2 and 4.4 to 4.6) read literally over small histories.
+"""The sentences of virtual synchrony (Pereira 2002, 2.2 and 4.4 to 4.6) read literally over small histories.
 
 Every event is one event of one message, causality is Warshall's closure, and each property is its sentence
 with all quantifiers spelled out. How often it is broken is counted as the checkers say.

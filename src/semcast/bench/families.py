@@ -45,6 +45,14 @@ async def lodger(group: str, settings: Mapping[str, Any]) -> AsyncIterator[Joine
         yield await domain.join("bench")
 
 
+@asynccontextmanager
+async def causal_lodger(group: str, settings: Mapping[str, Any]) -> AsyncIterator[Joined]:
+    """A member of one group of a causal domain."""
+    given = {name: value for name, value in settings.items() if name not in ("stack", "policy")}
+    async with semcast.domain(group, engine="causal", **given) as domain:
+        yield await domain.join("bench")
+
+
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A stack, for benchmarks."""
 
@@ -104,6 +112,10 @@ def _replication(case: Case) -> Mapping[str, Any]:
     return {"bind": "127.0.0.1:0", "founders": founders, "data": folder, "durability": case.order}
 
 
+def _isis(case: Case) -> Mapping[str, Any]:
+    return {"bind": "127.0.0.1:0", "minimum": case.members, "token_loss": "2s"}
+
+
 FAMILIES.register(Family(name="ring", orders=("agreed", "safe"), settings=_ring))
 FAMILIES.register(
     Family(name="vsync", orders=("fifo", "causal", "total"), settings=_vsync, check=_check_vsync)
@@ -114,3 +126,4 @@ FAMILIES.register(Family(name="gossip", orders=("fifo",), settings=_gossip))
 FAMILIES.register(
     Family(name="lightweight", orders=("agreed", "safe"), settings=_ring, enter=lodger, check=light)
 )
+FAMILIES.register(Family(name="isis", orders=("causal",), settings=_isis, enter=causal_lodger, check=light))

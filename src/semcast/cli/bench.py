@@ -18,26 +18,34 @@ from semcast.cli.errors import UsageError
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("bench", help="throughput and latency of a group on this host")
+    parser = verbs.add_parser("bench", help="measure throughput and latency of a group on this host")
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--senders", type=int, default=1)
-    parser.add_argument("--size", type=int, default=64, help="bytes of a message")
+    parser.add_argument("--size", type=int, default=64, help="payload size in bytes")
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--stack", choices=FAMILIES.names(), default="ring")
     orders = dict.fromkeys(order for family in FAMILIES for order in family.orders)
-    parser.add_argument("--order", choices=orders, help="default: agreed (ring), fifo")
-    parser.add_argument("--engine", choices=("token", "consensus"), default="", help="of vsync's total order")
-    parser.add_argument("--uniform", action="store_true", help="vsync: deliver only what survives")
-    parser.add_argument("--items", type=int, default=0, help="messages are updates of so many items")
+    parser.add_argument("--order", choices=orders, help="message order (default: agreed for ring, else fifo)")
     parser.add_argument(
-        "--rate", type=float, default=0.0, help="a second for each sender; 0 for all it takes"
+        "--engine", choices=("token", "consensus"), default="", help="vsync: how a total order is decided"
+    )
+    parser.add_argument(
+        "--uniform", action="store_true", help="vsync: deliver a message only once a majority has it"
+    )
+    parser.add_argument("--items", type=int, default=0, help="make messages updates of this many items")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="messages per second and sender; 0 for as fast as possible"
     )
     parser.add_argument("--reading", choices=("batches", "single", "blocking"), default="batches")
-    parser.add_argument("--sleeping", type=float, default=0.0, help="ms the last member blocks a message")
-    parser.add_argument("--datagram", type=int, default=0, help="bytes of a datagram, 0 for what fits")
+    parser.add_argument(
+        "--sleeping", type=float, default=0.0, help="milliseconds the last member sleeps for each message"
+    )
+    parser.add_argument(
+        "--datagram", type=int, default=0, help="largest datagram in bytes; 0 for the default"
+    )
     parser.add_argument("--fanout", choices=("unicast", "multicast"), default="unicast")
-    parser.add_argument("--key-file", default="", help="seal with the keys of this file")
-    parser.add_argument("--record", action="store_true", help="record what happens")
+    parser.add_argument("--key-file", default="", help="encrypt with this keyring")
+    parser.add_argument("--record", action="store_true", help="record all events, as record= does")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run)
 
@@ -51,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     family = FAMILIES.of(args.stack)
     order = args.order or family.orders[0]
     if order not in family.orders:
-        raise UsageError(f"--order {order}: with {args.stack} there are {', '.join(family.orders)}")
+        raise UsageError(f"--order {order}: {args.stack} has {', '.join(family.orders)}")
     if args.reading == "blocking" and (args.items or args.rate or args.sleeping or order == "safe"):
         raise UsageError("--reading blocking: only plain messages are sent then, as fast as they are taken")
     with tempfile.TemporaryDirectory(prefix="semcast-bench-") as folder:

@@ -28,21 +28,36 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "chaos",
-        help="real processes, drawn faults, and a judgement",
-        description="Torments a group of real processes, heals it, and checks what was recorded. Exits with "
-        "1 if a property is violated, somebody is stuck or a process died. See docs/chaos.md.",
+        help="inject random faults into a group of real processes, and check it",
+        description="Run a group of real processes, inject random faults, let it recover, and check the "
+        "recording. Exits with 1 if a property is violated, a member is stuck or a process died.",
     )
-    parser.add_argument("--minutes", type=float, default=1.0, help="of faults; healing comes on top")
+    parser.add_argument(
+        "--minutes", type=float, default=1.0, help="how long to inject faults; recovery takes additional time"
+    )
     parser.add_argument("--stack", choices=FAMILIES.names(), default="ring")
-    parser.add_argument("--members", type=int, default=5, help="or daemons, which have clients besides")
-    parser.add_argument("--seed", type=int, help="draw the same faults again")
-    parser.add_argument("--rate", type=float, default=50.0, help="messages a second of each program")
-    parser.add_argument("--patience", type=float, default=30.0, help="seconds for the healed group to be one")
-    parser.add_argument("--loopback", action="store_true", help="no namespaces: kill and stop only")
+    parser.add_argument(
+        "--members",
+        type=int,
+        default=5,
+        help="number of members, or of daemons (which have clients in addition)",
+    )
+    parser.add_argument("--seed", type=int, help="seed of the faults, to repeat a run")
+    parser.add_argument("--rate", type=float, default=50.0, help="messages per second and program")
+    parser.add_argument(
+        "--patience", type=float, default=30.0, help="seconds the group may take to recover after the faults"
+    )
+    parser.add_argument(
+        "--loopback", action="store_true", help="no network namespaces: only kill and stop processes"
+    )
     parser.add_argument(
         "--set", dest="settings", metavar="NAME=VALUE", action="append", default=[], help="a group setting"
     )
-    parser.add_argument("--out", type=Path, help="folder for journals and logs (default: kept if it fails)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="folder for journals and logs (default: a temporary folder, kept only on failure)",
+    )
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     parser.set_defaults(run=run)
 

@@ -25,9 +25,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "daemon",
-        help="run a daemon for the programs of this host, or look at one that runs",
-        description="Be a member of a domain, and let local programs use it: until SIGTERM or Ctrl-C. Or ask"
-        " the daemon that runs here for its status, clients or groups. See docs/daemon.md.",
+        help="run a daemon that connects local programs to groups, or query a running one",
+        description="Run a daemon until SIGTERM or Ctrl-C: it joins a domain and lets local programs use its"
+        " groups. Or query the daemon on this host: status, clients, groups, drop. See docs/daemon.md.",
     )
     parser.add_argument(
         "action",
@@ -37,56 +37,80 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         metavar="ACTION",
         help="run (default), status, clients, groups [NAME], drop CLIENT",
     )
-    parser.add_argument("about", nargs="?", default="", metavar="WHAT", help="a group, or a client to drop")
     parser.add_argument(
-        "--socket", default="", metavar="PATH", help="of the Unix socket (default: the usual)"
+        "about", nargs="?", default="", metavar="WHAT", help="name of a group, or of the client to drop"
     )
-    parser.add_argument("--socket-mode", default="600", metavar="MODE", help="who may use it (default: 600)")
-    parser.add_argument("--domain", default="semcast", help="the daemons of a domain find each other")
-    parser.add_argument("--name", default="", help="of the daemon, at the end of its clients' names")
     parser.add_argument(
-        "--listen", default="", metavar="HOST:PORT", help="let clients with a token in by TCP"
+        "--socket", default="", metavar="PATH", help="path of the Unix socket (default: the standard path)"
     )
-    parser.add_argument("--ws", default="", metavar="HOST:PORT", help="and by WebSocket, at /v1")
-    parser.add_argument("--pages", default="", metavar="DIR", help="serve the files of a folder there, too")
+    parser.add_argument(
+        "--socket-mode", default="600", metavar="MODE", help="file mode of the Unix socket (default: 600)"
+    )
+    parser.add_argument(
+        "--domain", default="semcast", help="name of the domain; daemons of one domain find each other"
+    )
+    parser.add_argument("--name", default="", help="name of the daemon; clients are called NAME@DAEMON")
+    parser.add_argument(
+        "--listen", default="", metavar="HOST:PORT", help="accept clients with a token over TCP"
+    )
+    parser.add_argument(
+        "--ws", default="", metavar="HOST:PORT", help="accept clients with a token over WebSocket, at /v1"
+    )
+    parser.add_argument(
+        "--pages", default="", metavar="DIR", help="also serve the files of this folder at the --ws address"
+    )
     parser.add_argument(
         "--origin",
         dest="origins",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="whose pages may use the WebSocket, such as https://example.org; may be repeated",
+        help="web origin that may use the WebSocket, such as https://example.org; may be repeated",
     )
-    parser.add_argument("--access", default="", metavar="FILE", help="tokens, and who may do what")
-    parser.add_argument("--cert", default="", metavar="FILE", help="certificate for TLS, as PEM")
-    parser.add_argument("--key", default="", metavar="FILE", help="its key")
-    parser.add_argument("--allow-block", action="store_true", help="let clients make everybody wait for them")
+    parser.add_argument("--access", default="", metavar="FILE", help="file with tokens and permissions")
+    parser.add_argument("--cert", default="", metavar="FILE", help="TLS certificate (PEM)")
+    parser.add_argument("--key", default="", metavar="FILE", help="TLS private key (PEM)")
     parser.add_argument(
-        "--queue-messages", type=int, default=4096, metavar="N", help="that wait for a client"
+        "--allow-block",
+        action="store_true",
+        help="allow clients to choose policy block, which slows the group down",
     )
-    parser.add_argument("--queue-bytes", default="16MiB", metavar="SIZE", help="and bytes of messages")
+    parser.add_argument(
+        "--queue-messages", type=int, default=4096, metavar="N", help="messages that may wait for a client"
+    )
+    parser.add_argument(
+        "--queue-bytes", default="16MiB", metavar="SIZE", help="bytes of messages that may wait for a client"
+    )
     parser.add_argument(
         "--leave-after",
         type=float,
         default=5.0,
         metavar="SECONDS",
-        help="how long a client may have more waiting than that (default: 5)",
+        help="disconnect a client whose queue has been full for this long (default: 5)",
     )
-    parser.add_argument("--bind", default=None, metavar="HOST:PORT", help="where it meets other daemons")
+    parser.add_argument(
+        "--bind", default=None, metavar="HOST:PORT", help="address to listen on for other daemons"
+    )
     parser.add_argument(
         "--peer",
         dest="peers",
         action="append",
         metavar="HOST:PORT",
-        help="look for daemons there, too; may be repeated",
+        help="address of another daemon; may be repeated",
     )
-    parser.add_argument("--key-file", metavar="FILE", help="the domain's keyring, made by `semcast keygen`")
-    parser.add_argument("--insecure", action="store_true", default=None, help="no key beyond this host")
+    parser.add_argument("--key-file", metavar="FILE", help="keyring of the domain, made by `semcast keygen`")
+    parser.add_argument(
+        "--insecure", action="store_true", default=None, help="allow listening beyond this host without a key"
+    )
     parser.add_argument("--metrics", default="", metavar="HOST:PORT", help="serve metrics for Prometheus")
-    parser.add_argument("--record", metavar="DIR", help="journal what it does, for semcast check")
-    parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all daemons")
-    parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
-    parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.add_argument("--record", metavar="DIR", help="record all events, for semcast check")
+    parser.add_argument(
+        "--record-run", metavar="RUN", help="name of the recorded run, the same at all daemons"
+    )
+    parser.add_argument(
+        "--print-unit", action="store_true", help="print a systemd unit for this command and exit"
+    )
+    parser.add_argument("--json", action="store_true", help="print events as JSON")
     parser.set_defaults(run=run)
 
 

@@ -29,17 +29,19 @@ SECONDS = 6.0
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("demo", help="a slow receiver, with and without obsolescence")
+    parser = verbs.add_parser("demo", help="run a group of five processes with one slow member, and check it")
     parser.add_argument(
         "which",
         nargs="?",
         choices=("replication", "logger"),
-        help="replication: a replicated database through a partition instead; logger: publish/subscribe that"
-        " keeps everything, for subscribers that are killed, away or late",
+        help="another demo: replication (a replicated database during a partition) or logger (a message log"
+        " with subscribers that crash, disconnect or come late)",
     )
-    parser.add_argument("--simulated", action="store_true", help="in virtual time, for many delays")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each of the two runs")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the chart (simulated)")
+    parser.add_argument(
+        "--simulated", action="store_true", help="simulate it in virtual time, for several delays"
+    )
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="duration of each of the two runs")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the chart of --simulated")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run)
 

@@ -19,21 +19,23 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the program."""
     parser = subparsers.add_parser(
         "keygen",
-        help="make a keyring for sealed groups",
-        description="Make a keyring, or change one. To change the key of a running group: --add a key and"
-        " copy the file to all hosts, --use the key and copy, --remove the old one and copy. Members read"
-        " the file again by themselves. A secret is never printed.",
+        help="create or change the encryption keys of a group",
+        description="Create a keyring file, or change one. To change the key of a running group: --add a key"
+        " and copy the file to all hosts, --use the key and copy, --remove the old one and copy. Members"
+        " reload the file automatically. Secrets are never printed.",
     )
-    parser.add_argument("file", metavar="FILE", nargs="?", type=Path, default=DEFAULT, help=f"({DEFAULT})")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, default=DEFAULT, help=f"default: {DEFAULT}"
+    )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--add", action="store_true", help="add a key, which opens but does not seal yet")
-    what.add_argument("--use", metavar="ID", help="seal with this key from now on")
-    what.add_argument("--remove", metavar="ID", help="neither seal nor open with this key any more")
-    what.add_argument("--list", action="store_true", help="change nothing")
+    what.add_argument("--add", action="store_true", help="add a key for decryption only")
+    what.add_argument("--use", metavar="ID", help="encrypt with this key from now on")
+    what.add_argument("--remove", metavar="ID", help="remove this key")
+    what.add_argument("--list", action="store_true", help="list the keys; change nothing")
     parser.add_argument(
         "--cipher",
         choices=[cipher.value for cipher in Cipher],
-        help="of a new key (default: the faster one on this machine)",
+        help="cipher of a new key (default: the faster one on this machine)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

@@ -29,33 +29,35 @@ def add_group(parser: argparse.ArgumentParser, *, optional: bool = False) -> Non
         parser.add_argument("group", metavar="GROUP", nargs="?", default="", help="name of the group")
     else:
         parser.add_argument("group", metavar="GROUP", help="name of the group")
-    parser.add_argument("--key-file", metavar="FILE", help="the group's keyring, made by `semcast keygen`")
+    parser.add_argument("--key-file", metavar="FILE", help="keyring of the group, made by `semcast keygen`")
     parser.add_argument(
         "--bind",
         metavar="ADDRESS",
-        help="host and port to listen on, IPv6 in brackets (default: loopback, any port)",
+        help="address to listen on, IPv6 in brackets (default: loopback, any port)",
     )
     parser.add_argument(
         "--peer",
         dest="peers",
         metavar="ADDRESS",
         action="append",
-        help="look for members there, too; may be repeated",
+        help="address of another member; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_daemon(parser: argparse.ArgumentParser) -> None:
     """Whether the group is one of a daemon's."""
+    parser.add_argument("--daemon", action="store_true", help="use a group of the daemon on this host")
     parser.add_argument(
-        "--daemon", action="store_true", help="a light group, through the daemon of this host"
+        "--socket", default="", metavar="WHERE", help="the daemon's socket (default: the standard path)"
     )
-    parser.add_argument("--socket", default="", metavar="WHERE", help="of the daemon (default: the usual)")
 
 
 def add_stack(parser: argparse.ArgumentParser) -> None:
     """What a member must have set as the others have."""
-    parser.add_argument("--stack", choices=FAMILIES.names(), help="of the group (default: ring)")
+    parser.add_argument(
+        "--stack", choices=FAMILIES.names(), help="protocol stack of the group (default: ring)"
+    )
     for family in FLAGS:
         family.live.declare(parser)
 

@@ -20,34 +20,43 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "log",
-        help="list, check, replay, trim and follow the logs of a logger",
-        description="Looks at the folder of a logger, whether that runs or not; tail joins a group.",
+        help="inspect the logs of a logger",
+        description="Inspect the folder of a logger, running or stopped; tail joins a group instead.",
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, about, act in (
-        ("ls", "what is in each log", _ls),
-        ("sessions", "who is owed what, and how far each is", _sessions),
-        ("check", "whether every block is whole and every record makes sense", _check),
+        ("ls", "summarise each log", _ls),
+        ("sessions", "list the sessions and how far each has read", _sessions),
+        ("check", "check every block and record for damage", _check),
         ("replay", "print the messages of a log", _replay),
-        ("trim", "drop the oldest messages of a log whose logger does not run", _trim),
+        ("trim", "delete the oldest messages of a stopped logger", _trim),
     ):
         action = actions.add_parser(name, help=about)
         action.add_argument("folder", metavar="DIR", type=Path, help="folder of a logger")
-        action.add_argument("--group", help="only of this group")
+        action.add_argument("--group", help="only this group")
         action.add_argument("--json", action="store_true", help="print JSON")
         action.set_defaults(run=run, act=act)
         if name == "replay":
             action.add_argument("--sender", default="", metavar="NAME", help="only messages of this sender")
             action.add_argument(
-                "--from", dest="first", type=int, default=0, metavar="SEQ", help="of each stream"
+                "--from",
+                dest="first",
+                type=int,
+                default=0,
+                metavar="SEQ",
+                help="first sequence number to print, for each sender",
             )
         if name == "trim":
             action.add_argument(
-                "--keep", type=int, required=True, metavar="N", help="messages of each stream that stay"
+                "--keep", type=int, required=True, metavar="N", help="messages to keep of each sender"
             )
 
-    add_forget(actions.add_parser("forget", help="go on without a logger that never comes back"))
-    add_arguments(actions.add_parser("tail", help="print what a group logs, from any start, as it comes"))
+    add_forget(
+        actions.add_parser("forget", help="remove a lost logger, so that the others no longer wait for it")
+    )
+    add_arguments(
+        actions.add_parser("tail", help="join a group and print its logged messages from any start")
+    )
 
 
 def run(args: argparse.Namespace) -> int:

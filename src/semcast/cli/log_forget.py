@@ -16,15 +16,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "where",
         metavar="DIR|GROUP",
-        help="folder of a logger that does not run, or the name of a group whose loggers do",
+        help="folder of a stopped logger, or the name of a group with running loggers",
     )
-    parser.add_argument("logger", metavar="LOGGER", help="name of the logger that never comes back")
-    parser.add_argument("--group", help="DIR: only of this group")
-    parser.add_argument("--ask", default="", metavar="NAME", help="GROUP: the logger to tell; any, without")
-    parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="GROUP: seconds to wait")
-    parser.add_argument("--key-file", metavar="FILE", help="the group's keyring, made by `semcast keygen`")
-    parser.add_argument("--bind", metavar="HOST:PORT", help="to listen on")
-    parser.add_argument("--peer", dest="peers", action="append", metavar="HOST:PORT", help="look there, too")
+    parser.add_argument("logger", metavar="LOGGER", help="name of the lost logger")
+    parser.add_argument("--group", help="with DIR: only this group")
+    parser.add_argument(
+        "--ask", default="", metavar="NAME", help="with GROUP: the logger to tell (default: any)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=30.0, metavar="S", help="with GROUP: seconds to wait"
+    )
+    parser.add_argument("--key-file", metavar="FILE", help="keyring of the group, made by `semcast keygen`")
+    parser.add_argument("--bind", metavar="HOST:PORT", help="address to listen on")
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        action="append",
+        metavar="HOST:PORT",
+        help="address of another member; may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 

@@ -22,12 +22,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHERE",
         help="new (default), all, compacted, acknowledged, a position, or a time: 2026-11-17T09:30",
     )
-    parser.add_argument("--durable", default="", metavar="NAME", help="of the session: it is kept for later")
-    parser.add_argument("--filter", metavar="PREFIX", help="of items: others are left out")
-    parser.add_argument("--count", type=int, metavar="N", help="end after so many messages")
-    parser.add_argument("--key-file", metavar="FILE", help="the group's keyring, made by `semcast keygen`")
-    parser.add_argument("--bind", metavar="HOST:PORT", help="to listen on")
-    parser.add_argument("--peer", dest="peers", action="append", metavar="HOST:PORT", help="look there, too")
+    parser.add_argument(
+        "--durable", default="", metavar="NAME", help="name of a durable session, which is kept for later"
+    )
+    parser.add_argument("--filter", metavar="PREFIX", help="print only messages whose item starts with this")
+    parser.add_argument("--count", type=int, metavar="N", help="exit after this many messages")
+    parser.add_argument("--key-file", metavar="FILE", help="keyring of the group, made by `semcast keygen`")
+    parser.add_argument("--bind", metavar="HOST:PORT", help="address to listen on")
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        action="append",
+        metavar="HOST:PORT",
+        help="address of another member; may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 

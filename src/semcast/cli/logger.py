@@ -18,50 +18,71 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "logger",
-        help="keep what groups send on disk, for members that are slow, away or new",
-        description="Be a logger of groups with stack gossip, until SIGTERM or Ctrl-C. Members and loggers on"
-        " one host find each other; elsewhere --bind and --peer say where. See docs/logs.md.",
+        help="run a logger: store the messages of groups on disk",
+        description="Run a logger of groups with stack gossip until SIGTERM or Ctrl-C. Loggers and members on"
+        " one host find each other; on a network set --bind and --peer. See docs/logs.md.",
     )
-    parser.add_argument("folder", metavar="DIR", type=Path, help="folder of this logger, and of nobody else")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="data folder of this logger; not shared")
     parser.add_argument(
         "--group",
         dest="groups",
         metavar="GROUP",
         action="append",
         default=[],
-        help="may be repeated (default: those that have a log in DIR)",
+        help="group to log; may be repeated (default: all groups with a log in DIR)",
     )
-    parser.add_argument("--name", default="", help="of the logger (default: made up once, and kept in DIR)")
     parser.add_argument(
-        "--with", dest="loggers", metavar="A,B", help="names of all loggers, where there are several"
+        "--name", default="", help="name of the logger (default: generated once and kept in DIR)"
     )
-    parser.add_argument("--region", help="where the logger is: members that say the same prefer it")
-    parser.add_argument("--acks", type=int, metavar="N", help="loggers that must have a message")
+    parser.add_argument(
+        "--with", dest="loggers", metavar="A,B", help="names of all loggers, if there are several"
+    )
+    parser.add_argument("--region", help="location of the logger; members of the same region prefer it")
+    parser.add_argument(
+        "--acks",
+        type=int,
+        metavar="N",
+        help="number of loggers that must store a message before it counts as logged",
+    )
     parser.add_argument(
         "--retention",
         choices=("live", "stable", "limits"),
-        help="keep what nothing replaced (default), what not all sessions have had, or the last",
+        help="what to keep: messages without a replacement (live, default), messages some session has not"
+        " read (stable), or the latest (limits)",
     )
-    parser.add_argument("--messages", type=int, metavar="N", help="limits: messages of a sender to keep")
-    parser.add_argument("--bytes", metavar="SIZE", help="limits: bytes of messages to keep, such as 10GB")
-    parser.add_argument("--age", metavar="TIME", help="limits: how long to keep messages, such as 60m")
     parser.add_argument(
-        "--bind", default="", metavar="HOST:PORT", help="for the first group; the next has the next port"
+        "--messages", type=int, metavar="N", help="with retention limits: messages to keep per sender"
+    )
+    parser.add_argument("--bytes", metavar="SIZE", help="with retention limits: bytes to keep, such as 10GB")
+    parser.add_argument(
+        "--age", metavar="TIME", help="with retention limits: how long to keep messages, such as 60m"
+    )
+    parser.add_argument(
+        "--bind",
+        default="",
+        metavar="HOST:PORT",
+        help="address to listen on for the first group; each further group takes the next port",
     )
     parser.add_argument(
         "--peer",
         dest="peers",
         action="append",
         metavar="HOST:PORT",
-        help="look for members there, too; may be repeated",
+        help="address of another member; may be repeated",
     )
     parser.add_argument("--key-file", metavar="FILE", help="the groups' keyring, made by `semcast keygen`")
-    parser.add_argument("--insecure", action="store_true", default=None, help="no key beyond this host")
+    parser.add_argument(
+        "--insecure", action="store_true", default=None, help="allow listening beyond this host without a key"
+    )
     parser.add_argument("--metrics", default="", metavar="HOST:PORT", help="serve metrics for Prometheus")
-    parser.add_argument("--record", metavar="DIR", help="journal what it does, for semcast check")
-    parser.add_argument("--record-run", metavar="RUN", help="name of that run, the same at all members")
-    parser.add_argument("--print-unit", action="store_true", help="print a systemd unit for this, and end")
-    parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.add_argument("--record", metavar="DIR", help="record all events, for semcast check")
+    parser.add_argument(
+        "--record-run", metavar="RUN", help="name of the recorded run, the same at all members"
+    )
+    parser.add_argument(
+        "--print-unit", action="store_true", help="print a systemd unit for this command and exit"
+    )
+    parser.add_argument("--json", action="store_true", help="print events as JSON")
     parser.add_argument("--until-closed", action="store_true", help=argparse.SUPPRESS)  # of our own processes
     parser.set_defaults(run=run)
 

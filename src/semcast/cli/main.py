@@ -27,6 +27,7 @@ VERBS = (
     "profile",
     "sweep",
     "verify",
+    "watch",
     "pipeline",
     "report",
     "serve",

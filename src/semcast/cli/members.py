@@ -33,12 +33,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "members",
-        help="who is in a live group",
-        description="Listen to what the members announce; exits with 1 if nobody does.",
+        help="list the members of a live group",
+        description="List the members of a group without joining it. Exits with 1 if there are none.",
     )
     add_group(parser)
     add_daemon(parser)
-    parser.add_argument("--wait", default="1.5s", help="how long to listen; members speak once a second")
+    parser.add_argument("--wait", default="1.5s", help="how long to listen; members report once a second")
     parser.set_defaults(run=run)
 
 

@@ -65,7 +65,7 @@ class Measurement:
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = subparsers.add_parser("model", help="predict what purging does for a kind of traffic")
+    parser = subparsers.add_parser("model", help="predict how much of a kind of traffic can be skipped")
     kinds = parser.add_subparsers(dest="model", required=True, metavar="stock|frd")
     stock = kinds.add_parser("stock", help="classes of items, some updated more often than others")
     stock.add_argument(
@@ -74,8 +74,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="items:share of the updates for each class (default: %(default)s)",
     )
     frd = kinds.add_parser("frd", help="a share r of messages overwrites one of d items")
-    frd.add_argument("--r", type=float, required=True, help="share of messages that overwrite")
-    frd.add_argument("--d", type=int, required=True, help="how many items they overwrite")
+    frd.add_argument("--r", type=float, required=True, help="share of messages that overwrite an item")
+    frd.add_argument("--d", type=int, required=True, help="number of items that are overwritten")
     for kind in (stock, frd):
         kind.add_argument("--buffer", required=True, metavar="N,...", help="buffer sizes, in messages")
         kind.add_argument("--ts", type=float, default=100.0, help="messages a second (default: 100)")

@@ -9,7 +9,7 @@ from semcast.pipeline.package import write_package, write_script
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("pipeline", help="what clusters need of this package")
+    parser = verbs.add_parser("pipeline", help="package semcast for a Spark cluster")
     parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
     package = parts.add_parser(
         "package",

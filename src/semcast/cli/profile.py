@@ -30,23 +30,23 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the program."""
     parser = subparsers.add_parser(
         "profile",
-        help="profile the traffic of a trace",
-        description="Profile traces (CSV, JSON lines, Parquet; files or folders): how far messages are from"
-        " what makes them obsolete, and which buffers would let a slow receiver skip how much.",
+        help="analyse recorded traffic: how soon messages become obsolete (Spark)",
+        description="Analyse recorded traffic (CSV, JSON lines, Parquet): how many messages later a message"
+        " becomes obsolete, and how much a slow receiver could skip with which buffer.",
     )
-    parser.add_argument("traces", nargs="+", metavar="TRACE", help="a file or a folder, or the URI of one")
-    columns = parser.add_argument_group("the columns of the traces, where they are called otherwise")
+    parser.add_argument("traces", nargs="+", metavar="TRACE", help="a file, a folder, or a URI")
+    columns = parser.add_argument_group("names of the columns in the traces")
     for role, meaning in (
-        ("key", "the item that a message writes"),
-        ("time", "when, in seconds or as a date (ts)"),
-        ("seq", "its number in the stream (without: the order in the file)"),
-        ("stream", "the stream that it is in (without: the name of the file)"),
-        ("bytes", "its size (without: 0)"),
-        ("kind", "update, create, remove or event (without: update where there is a key)"),
+        ("key", "item that a message updates"),
+        ("time", "time, in seconds or as a date (default: ts)"),
+        ("seq", "sequence number (default: the order in the file)"),
+        ("stream", "stream of the message (default: the name of the file)"),
+        ("bytes", "size in bytes (default: 0)"),
+        ("kind", "update, create, remove or event (default: update if there is a key)"),
     ):
         columns.add_argument(f"--{role}", metavar="COLUMN", help=meaning)
     parser.add_argument(
-        "--max-bad", type=int, default=0, metavar="N", help="bad rows to leave out (default: 0)"
+        "--max-bad", type=int, default=0, metavar="N", help="number of bad rows to tolerate (default: 0)"
     )
     parser.add_argument(
         "--groups",
@@ -57,8 +57,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--gap", type=float, default=0.0, metavar="SECONDS", help="longest gap within a burst (default: 0)"
     )
     parser.add_argument("--purge", type=float, default=0.5, help="the share to purge (default: %(default)s)")
-    parser.add_argument("--ts-rate", type=float, metavar="Ts", help="messages a second that the sender sends")
-    parser.add_argument("--tr-rate", type=float, metavar="Tr", help="and that the slow receiver takes")
+    parser.add_argument("--ts-rate", type=float, metavar="Ts", help="send rate, in messages per second")
+    parser.add_argument(
+        "--tr-rate", type=float, metavar="Tr", help="rate of the slow receiver, in messages per second"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--out", metavar="DIR", help=f"write Parquet tables and {CHART} there (a URI: the tables only)"

@@ -25,15 +25,16 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "reform",
-        help="let the survivors of a lost majority go on",
-        description="You vouch that whoever `semcast members` does not list is gone for good. If that is "
-        "wrong, and they go on, too, there are two groups. Does nothing where members work.",
+        help="let the survivors of a lost majority form a new view",
+        description="Use it when a group with agreed views has lost its majority for good. You vouch that "
+        "all members that `semcast members` does not list are dead: if they are not, the group splits in "
+        "two. Does nothing while members work.",
     )
     add_group(parser)
     parser.add_argument(
-        "--wait", default="1.5s", help="how long to listen first; members speak once a second"
+        "--wait", default="1.5s", help="how long to listen first; members report once a second"
     )
-    parser.add_argument("--timeout", default="10s", help="how long they may take to go on")
+    parser.add_argument("--timeout", default="10s", help="how long to wait for the new view")
     parser.set_defaults(run=run)
 
 

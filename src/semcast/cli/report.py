@@ -9,10 +9,13 @@ from semcast.cli.errors import UsageError
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("report", help="the papers' figures beside ours, in one HTML page")
+    parser = verbs.add_parser("report", help="write an HTML page with the papers' figures beside ours")
     parser.add_argument("--out", type=Path, default=Path("out/report.html"), help="default: %(default)s")
     parser.add_argument(
-        "--results", type=Path, default=Path("out/sweep"), help="what sweeps wrote (default: %(default)s)"
+        "--results",
+        type=Path,
+        default=Path("out/sweep"),
+        help="results of semcast sweep (default: %(default)s)",
     )
     parser.add_argument("--specs", type=Path, help="the folder of specs (default: the papers' experiments)")
     parser.add_argument(
@@ -22,12 +25,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="the folder of recordings to profile (default: SEMCAST_TRACES; none if it is not set)",
     )
     parser.add_argument(
-        "--no-data", action="store_true", help="profile no recordings, so that Spark is not needed"
+        "--no-data", action="store_true", help="do not profile recordings; Spark is not needed then"
     )
     parser.add_argument(
-        "--run", action="store_true", dest="sweep", help="first run the cells that are missing"
+        "--run", action="store_true", dest="sweep", help="first run all simulations without a result"
     )
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.set_defaults(run=run)
 
 

@@ -45,26 +45,32 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "send",
         help="send messages to a live group",
         description=(
-            "Join, send each TEXT (or each line of the input) as a message, wait until everybody has it whom"
-            " `semcast members` lists, and leave. Exits with 1 if that did not come about, and says why."
+            "Join a group, send each TEXT (or each line of standard input) as a message, wait until all"
+            " members have it, and leave. Exits with 1, and says why, if that fails."
         ),
     )
     add_group(parser)
     add_stack(parser)
     add_daemon(parser)
-    parser.add_argument("text", metavar="TEXT", nargs="*", help="a message; none: each line of the input")
-    parser.add_argument("--item", help="each message replaces those before it about this item")
-    parser.add_argument("--safe", action="store_true", help="delivered only once every member has it")
-    parser.add_argument("--name", help="name of this member (default: made up)")
+    parser.add_argument(
+        "text", metavar="TEXT", nargs="*", help="a message (default: each line of standard input)"
+    )
+    parser.add_argument(
+        "--item", help="item of each message; a newer message replaces older ones of the same item"
+    )
+    parser.add_argument(
+        "--safe", action="store_true", help="order safe: deliver a message only once every member has it"
+    )
+    parser.add_argument("--name", help="name of this member (default: generated)")
     parser.add_argument(
         "--wait-members",
         metavar="N",
         type=int,
         default=2,
-        help="send when so many are there, this one included (default: 2, so that somebody hears it)",
+        help="wait for this many members, this one included (default: 2)",
     )
     parser.add_argument(
-        "--timeout", default="10s", help="how long to wait for members, and for the end (default: 10s)"
+        "--timeout", default="10s", help="time limit for finding members, and for confirmation (default: 10s)"
     )
     parser.set_defaults(run=run)
 

@@ -31,52 +31,72 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "serve",
-        help="be a server of a replicated database",
-        description="Be a server of a replicated database, until SIGTERM or Ctrl-C. `semcast serve demo` with"
-        " nothing else starts three servers on this host, which find each other; what they keep is gone in"
-        " the end, unless --data names a folder.",
+        help="run a server of a replicated database",
+        description="Run a server of a replicated database until SIGTERM or Ctrl-C. `semcast serve demo`"
+        " without options starts three servers on this host; their data is deleted at the end unless --data"
+        " names a folder.",
     )
-    parser.add_argument("database", metavar="NAME", help="of the database")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of this server, and of nobody else")
-    parser.add_argument("--name", default="", metavar="SERVER", help="of this server (default: of the host)")
+    parser.add_argument("database", metavar="NAME", help="name of the database")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="data folder of this server; not shared")
+    parser.add_argument(
+        "--name", default="", metavar="SERVER", help="name of this server (default: the host name)"
+    )
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--with", dest="founders", metavar="A,B,C", help="all servers that found the database")
+    how.add_argument(
+        "--with", dest="founders", metavar="A,B,C", help="names of all servers that found the database"
+    )
     how.add_argument(
         "--join",
         metavar="HOST:PORT",
-        help="be let in by the servers of a database: where one of them has --bind, or `here` for this host."
-        " Then: semcast sql NAME --add SERVER",
+        help="join an existing database: the --bind address of one of its servers, or `here` for this host."
+        " Then run: semcast sql NAME --add SERVER",
     )
-    parser.add_argument("--durability", choices=["disk", "memory"], default="disk", help="when to answer")
-    parser.add_argument("--listen", metavar="HOST:PORT", help=f"for clients (default: 127.0.0.1:{PORT})")
-    parser.add_argument("--tokens", type=Path, metavar="FILE", help="lines `ROLE TOKEN`: read, write, admin")
-    parser.add_argument("--cert", default="", metavar="FILE", help="certificate for TLS, and")
-    parser.add_argument("--key", default="", metavar="FILE", help="its key")
-    parser.add_argument("--bind", default="", metavar="HOST:PORT", help="for the other servers")
+    parser.add_argument(
+        "--durability",
+        choices=["disk", "memory"],
+        default="disk",
+        help="when to answer a write: once it is on disk, or as soon as it is ordered",
+    )
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help=f"address for clients (default: 127.0.0.1:{PORT})"
+    )
+    parser.add_argument(
+        "--tokens",
+        type=Path,
+        metavar="FILE",
+        help="file with one `ROLE TOKEN` a line; roles: read, write, admin",
+    )
+    parser.add_argument("--cert", default="", metavar="FILE", help="TLS certificate (PEM)")
+    parser.add_argument("--key", default="", metavar="FILE", help="TLS private key (PEM)")
+    parser.add_argument(
+        "--bind", default="", metavar="HOST:PORT", help="address to listen on for the other servers"
+    )
     parser.add_argument(
         "--peer",
         dest="peers",
         action="append",
         default=[],
         metavar="HOST:PORT",
-        help="--bind of another server",
+        help="--bind address of another server; may be repeated",
     )
-    parser.add_argument("--key-file", default="", metavar="FILE", help="keyring that all servers share")
+    parser.add_argument("--key-file", default="", metavar="FILE", help="keyring shared by all servers")
     parser.add_argument(
         "--forget",
         default="",
         metavar="B,C",
-        help="you vouch that these servers are gone for good: the others go on without them, once all others"
-        " are there. What only they had is lost",
+        help="declare these servers lost for good; the others continue without them once all others are"
+        " running. Data that only they had is lost",
     )
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="with --forget: also where nobody is left of the last primary",
+        help="with --forget: accept that all servers of the last primary are lost",
     )
-    parser.add_argument("--record", default="", metavar="DIR", help="journal what it does, for semcast check")
-    parser.add_argument("--insecure", action="store_true", help="beyond this host without keys or TLS")
-    parser.add_argument("--json", action="store_true", help="say what happens in JSON")
+    parser.add_argument("--record", default="", metavar="DIR", help="record all events, for semcast check")
+    parser.add_argument(
+        "--insecure", action="store_true", help="allow listening beyond this host without keys or TLS"
+    )
+    parser.add_argument("--json", action="store_true", help="print events as JSON")
     parser.add_argument("--until-closed", action="store_true", help=argparse.SUPPRESS)  # of our own processes
     parser.set_defaults(run=run)
 

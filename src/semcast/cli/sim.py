@@ -29,48 +29,61 @@ CONTENTS = ("items", "bitmaps", "enumerated", "operations", "stocks", "plain")
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("sim", help="run protocol stacks in virtual time")
+    parser = verbs.add_parser("sim", help="simulate a group in virtual time")
     kinds = parser.add_subparsers(dest="sim", required=True, metavar="run|swarm")
-    _add_run(kinds.add_parser("run", help="one group, one workload; figures, and a history if wanted"))
-    _add_swarm(kinds.add_parser("swarm", help="many drawn scenarios with faults, each fully checked"))
+    _add_run(kinds.add_parser("run", help="simulate one group and print its figures"))
+    _add_swarm(kinds.add_parser("swarm", help="simulate many random scenarios with faults, and check each"))
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stack", choices=FAMILIES.names(), default="s-rm")
     parser.add_argument("--members", type=int, default=5)
-    parser.add_argument("--senders", type=int, default=1, help="the first so many members send")
-    parser.add_argument("--content", choices=CONTENTS, default="items", help="what the messages are")
-    parser.add_argument("--trace", type=Path, help="replay this recording instead (CSV, also gzip)")
+    parser.add_argument("--senders", type=int, default=1, help="number of members that send")
+    parser.add_argument("--content", choices=CONTENTS, default="items", help="kind of messages")
+    parser.add_argument("--trace", type=Path, help="replay this recorded traffic (CSV, may be gzipped)")
     parser.add_argument("--arrivals", choices=("constant", "poisson", "bursts"), default="constant")
-    parser.add_argument("--rate", type=float, default=100.0, help="messages a second of each sender")
-    parser.add_argument("--messages", type=int, default=1000, help="messages of each sender")
-    parser.add_argument("-r", type=float, default=0.5, help="share of messages that overwrite")
-    parser.add_argument("-d", type=int, default=5, help="how many items they overwrite")
-    parser.add_argument("-k", type=int, default=64, help="reach of the bitmaps")
-    parser.add_argument("--size", type=int, default=0, help="least payload size in bytes")
-    parser.add_argument("--slow", default="0ms", help="time the last member takes for each message")
+    parser.add_argument("--rate", type=float, default=100.0, help="messages per second and sender")
+    parser.add_argument("--messages", type=int, default=1000, help="messages per sender")
+    parser.add_argument("-r", type=float, default=0.5, help="share of messages that overwrite an item")
+    parser.add_argument("-d", type=int, default=5, help="number of items that are overwritten")
+    parser.add_argument("-k", type=int, default=64, help="window of k-enumeration, in messages")
+    parser.add_argument("--size", type=int, default=0, help="minimum payload size in bytes")
+    parser.add_argument("--slow", default="0ms", help="time the last member needs for each message")
     parser.add_argument("--network", choices=("switched", "shared", "routed"), default="switched")
     parser.add_argument("--latency", default="20us")
     parser.add_argument("--loss", type=float, default=0.0)
-    parser.add_argument("--link-loss", type=float, default=0.0, help="on each link, for everybody behind it")
+    parser.add_argument(
+        "--link-loss",
+        type=float,
+        default=0.0,
+        help="share of packets lost on each link, for all receivers behind it",
+    )
     parser.add_argument("--duplication", type=float, default=0.0)
     parser.add_argument("--jitter", default="0ms")
     parser.add_argument("--buffer", type=int, default=40)
     parser.add_argument("--purging", choices=("eager", "lazy"), default="eager")
-    parser.add_argument("--uniform", action="store_true", help="deliver only what is safe")
+    parser.add_argument(
+        "--uniform", action="store_true", help="deliver a message only once it is safe (uniform agreement)"
+    )
     for family in FLAGS:
         family.run.declare(parser)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--record", type=Path, metavar="DIR", help="write the history there")
+    parser.add_argument(
+        "--record", type=Path, metavar="DIR", help="write the recorded history to this folder"
+    )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run_one)
 
 
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stack", choices=FAMILIES.names(), default="s-rm")
-    parser.add_argument("--seeds", default="0..200", help="A..B, or a single seed")
-    parser.add_argument("--mutant", metavar="NAME", help="run this broken protocol of the stack instead")
-    parser.add_argument("--no-mutants", action="store_true", help="do not hunt the mutants afterwards")
+    parser.add_argument("--seeds", default="0..200", help="range A..B, or a single seed")
+    parser.add_argument(
+        "--mutant", metavar="NAME", help="run this deliberately broken variant of the stack instead"
+    )
+    parser.add_argument(
+        "--no-mutants", action="store_true", help="do not check afterwards that broken variants are caught"
+    )
     for family in FLAGS:
         family.swarm.declare(parser)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

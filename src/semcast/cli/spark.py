@@ -23,7 +23,7 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of Spark, which wins over ours; may be repeated",
+        help="a Spark setting that overrides the default; may be repeated",
     )
 
 

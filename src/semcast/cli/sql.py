@@ -32,62 +32,75 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "sql",
-        help="ask a replicated database, or change it",
-        description="Do a statement, or open a prompt where there is none (statements are read from standard"
-        " input if that is no terminal). Servers on this host are found by themselves.",
+        help="query, change or administer a replicated database",
+        description="Execute a statement. Without one, open a prompt, or read statements from standard input"
+        " if that is not a terminal. Servers on this host are found automatically.",
     )
-    parser.add_argument("database", metavar="NAME", help="of the database")
-    parser.add_argument("statement", metavar="STATEMENT", nargs="?", help="SQL")
-    parser.add_argument("--level", choices=[*READS, *UPDATES], help="when to answer (session, strict)")
+    parser.add_argument("database", metavar="NAME", help="name of the database")
+    parser.add_argument(
+        "statement", metavar="STATEMENT", nargs="?", help="an SQL statement; without it, a prompt opens"
+    )
+    parser.add_argument(
+        "--level",
+        choices=[*READS, *UPDATES],
+        help="consistency level (default: session for reads, strict for updates)",
+    )
     parser.add_argument(
         "--server",
         action="append",
         metavar="HOST:PORT",
-        help="a server; may be repeated, the next is asked where one is gone",
+        help="address of a server; may be repeated, for failover",
     )
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token to show")
-    parser.add_argument("--ca", metavar="FILE", help="certificates to trust; switches TLS on")
-    parser.add_argument("--tls", action="store_true", help="the servers have TLS")
-    parser.add_argument("--insecure", action="store_true", help="a token may travel in the open")
-    parser.add_argument("--timeout", type=float, default=SECONDS, metavar="SECONDS", help="for each answer")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the access token")
+    parser.add_argument("--ca", metavar="FILE", help="CA certificates to trust; implies --tls")
+    parser.add_argument("--tls", action="store_true", help="connect with TLS")
+    parser.add_argument("--insecure", action="store_true", help="allow sending a token without TLS")
+    parser.add_argument(
+        "--timeout", type=float, default=SECONDS, metavar="SECONDS", help="time to wait for an answer"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--status", action="store_true", help="how the server is")
-    what.add_argument("--members", action="store_true", help="the servers of the database")
-    what.add_argument("--add", metavar="SERVER", help="let a server in that was started with --join")
-    what.add_argument("--remove", metavar="SERVER", help="put a server out for good")
-    what.add_argument("--weight", metavar="SERVER=N", help="let a server count for so much in a quorum")
+    what.add_argument("--status", action="store_true", help="show the status of the server")
+    what.add_argument("--members", action="store_true", help="list the servers of the database")
+    what.add_argument("--add", metavar="SERVER", help="add a server that was started with --join")
+    what.add_argument("--remove", metavar="SERVER", help="remove a server permanently")
+    what.add_argument("--weight", metavar="SERVER=N", help="set the weight of a server in a quorum")
     what.add_argument("--backup", type=Path, metavar="FILE", help="write a copy of the database")
     what.add_argument(
         "--export-lost",
         type=Path,
         metavar="DIR",
-        help="print what a stopped server keeps in its folder and nobody has ordered, as lines of JSON",
+        help="print actions of a stopped server that were never ordered, as JSON lines",
     )
     parser.add_argument(
         "--after",
         type=int,
         metavar="POSITION",
-        help="with --export-lost: and what it has ordered behind this position",
+        help="with --export-lost: also ordered actions after this position",
     )
     what.add_argument("--verify", action="store_true", help="compare the tables of all servers")
     what.add_argument(
-        "--restore", type=Path, metavar="FILE", help="put the tables of a SQLite file there, at all servers"
+        "--restore", type=Path, metavar="FILE", help="load the tables of a SQLite file at all servers"
     )
     what.add_argument(
         "--load",
         type=Path,
         metavar="FILE",
-        help="many rows (.csv, .tsv) or statements (anything else); begun once more, it goes on where it was",
+        help="load rows (.csv, .tsv) or SQL statements (other files); resumes an interrupted load",
     )
-    parser.add_argument("--table", help="with --load: where the rows go (default: the name of the file)")
-    parser.add_argument("--no-header", action="store_true", help="with --load: the first line is a row, too")
-    parser.add_argument("--null", default="", help="with --load: what stands for NULL (default: nothing)")
+    parser.add_argument("--table", help="with --load: the table (default: the name of the file)")
+    parser.add_argument("--no-header", action="store_true", help="with --load: the file has no header line")
     parser.add_argument(
-        "--load-as", default="", metavar="NAME", help="with --load: of this load, to do it once more"
+        "--null", default="", help="with --load: text that stands for NULL (default: an empty field)"
     )
     parser.add_argument(
-        "--replace", action="store_true", help="with --restore: all that is there already may be lost"
+        "--load-as",
+        default="",
+        metavar="NAME",
+        help="with --load: name of the load; a new name loads the same file again",
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="with --restore: replace tables that exist already"
     )
     parser.set_defaults(run=run, late="statement")
 

@@ -32,7 +32,7 @@ SHOWN = 5
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("sweep", help="run grids of simulations on Spark")
+    parser = verbs.add_parser("sweep", help="run many simulations with different parameters (Spark)")
     parser.add_argument(
         "specs",
         nargs="+",
@@ -41,11 +41,15 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--out", default="out/sweep", help="default: %(default)s")
     add_spark_options(parser)
-    parser.add_argument("--jobs", type=int, help="cells at a time on this machine (default: its cores)")
-    parser.add_argument("--timeout", default="60s", help="time a cell may take (default: %(default)s)")
-    parser.add_argument("--limit", type=int, help="run no more than so many cells of each spec")
-    parser.add_argument("--retry", action="store_true", help="run again the cells that failed")
-    parser.add_argument("--fresh", action="store_true", help="forget what an earlier sweep recorded")
+    parser.add_argument(
+        "--jobs", type=int, help="simulations at a time on this machine (default: one per core)"
+    )
+    parser.add_argument(
+        "--timeout", default="60s", help="time limit of one simulation (default: %(default)s)"
+    )
+    parser.add_argument("--limit", type=int, help="run at most this many simulations of each spec")
+    parser.add_argument("--retry", action="store_true", help="repeat the simulations that failed")
+    parser.add_argument("--fresh", action="store_true", help="discard the results of earlier sweeps")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run)
 

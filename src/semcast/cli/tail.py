@@ -37,16 +37,16 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "tail",
         help="print the messages of a live group",
         description=(
-            "Join and print until interrupted: sender, number, item, payload. Where the output is too slow,"
-            " obsolete messages are skipped; if that is not enough, it leaves and lets the group go on."
+            "Join a group and print its messages until interrupted: sender, number, item, payload. If the"
+            " output is too slow, obsolete messages are skipped; if that is not enough, tail leaves."
         ),
     )
     add_group(parser)
     add_stack(parser)
     add_daemon(parser)
-    parser.add_argument("--count", metavar="N", type=int, help="end after so many messages")
-    parser.add_argument("--views", action="store_true", help="print changes of view, too")
-    parser.add_argument("--name", help="name of this member (default: made up)")
+    parser.add_argument("--count", metavar="N", type=int, help="exit after this many messages")
+    parser.add_argument("--views", action="store_true", help="also print view changes")
+    parser.add_argument("--name", help="name of this member (default: generated)")
     parser.set_defaults(run=run)
 
 

@@ -28,13 +28,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Declare the verb."""
     parser = verbs.add_parser(
         "top",
-        help="watch a live group",
-        description="Show what the members announce until interrupted, without joining; or, with --daemon,"
-        " the clients of the daemon of this host, all or those in a group.",
+        help="show a live table of the members of a group",
+        description="Show a table of the members of a group, refreshed until interrupted, without joining it."
+        " With --daemon: the clients of the daemon on this host, all or those in a group.",
     )
     add_group(parser, optional=True)
     add_daemon(parser)
-    parser.add_argument("--once", action="store_true", help="show one table and end; --json does so, too")
+    parser.add_argument("--once", action="store_true", help="print one table and exit; implied by --json")
     parser.set_defaults(run=run)
 
 

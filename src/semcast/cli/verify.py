@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from semcast.cli.arguments import check_folder
+from semcast.cli.check import cut_off
 from semcast.cli.errors import UsageError
 from semcast.cli.spark import add_spark_options, spark_failures, start_spark
 from semcast.history import HistoryError, converted
@@ -27,35 +28,43 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the verb to the program."""
     parser = subparsers.add_parser(
         "verify",
-        help="verify recorded histories of any size, on Spark",
-        description="Verify recorded histories. Exits with 1 if a property is violated (with --strict: or"
-        " unknown).",
+        help="check recorded histories of any size (Spark)",
+        description="Check recorded histories of any size. Exits with 1 if a property is violated, and with"
+        " --strict also if one is unknown.",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="HISTORY", help="a file or journal, a folder, or the URI of one"
+        "paths", nargs="+", metavar="HISTORY", help="a history file, a journal, a folder, or a URI"
     )
     parser.add_argument(
         "--property",
         dest="properties",
         metavar="NAME",
         action="append",
-        help="verify this property only; may be repeated (default: all that the stack of a run promises)",
+        help="check only this property; may be repeated (default: all that the stack promises)",
     )
-    parser.add_argument("--out", metavar="DIR", help="write all violations as Parquet there")
+    parser.add_argument("--out", metavar="DIR", help="write all violations to this folder, as Parquet")
     parser.add_argument(
         "--stage",
         metavar="DIR",
-        help="where journals, and histories at URIs, lie as files meanwhile: on a cluster a folder that all"
-        " machines see (default: the temporary folder)",
+        help="folder for temporary copies of journals and of histories at URIs; on a cluster, a folder that"
+        " all machines share (default: the temporary folder)",
     )
-    parser.add_argument("--strict", action="store_true", help="a property that cannot be told is a failure")
+    parser.add_argument(
+        "--strict", action="store_true", help="treat a property with verdict unknown as violated"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_spark_options(parser)
     parser.add_argument(
-        "--max-sample", type=int, default=10, metavar="N", help="examples to show of each (default: 10)"
+        "--max-sample",
+        type=int,
+        default=10,
+        metavar="N",
+        help="violations to show per property (default: 10)",
     )
     parser.add_argument(
-        "--allow-missing", action="store_true", help="members of whom nothing was recorded did nothing"
+        "--allow-missing",
+        action="store_true",
+        help="accept members without a recording, as if they had done nothing",
     )
     parser.set_defaults(run=run)
 
@@ -76,7 +85,7 @@ def _check(args: argparse.Namespace) -> None:
     known = PROPERTIES | IN_MEMORY
     for name in args.properties or ():
         if name not in known:
-            raise UsageError(f"no such property: {name}; there are {', '.join(known)}")
+            raise UsageError(f"no such property: {name}; choose from {', '.join(known)}")
     if args.max_sample < 1:
         raise UsageError("--max-sample must be at least 1")
     check_folder("--out", args.out)
@@ -151,6 +160,8 @@ def _show(report: "Report") -> None:
         because = verdict.detail if verdict.status is Status.UNKNOWN else verdict.note
         table.add_row(escape(verdict.run), verdict.property, status, cases, because)
     console.print(table)
+    for line in cut_off(report.runs.items()):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     for verdict in _violated(report):
         lines = [f"{verdict.run}: {verdict.property}: violated, cases: {verdict.count}"]
         lines += [f"    {offence}{_event(offence)}" for offence in verdict.sample]
@@ -167,6 +178,7 @@ def _as_json(report: "Report") -> dict[str, object]:
             {
                 "run": run,
                 "stack": info.only.stack,
+                "cut_off": [str(member) for member in info.cut_off],
                 "verdicts": [_verdict_json(verdict) for verdict in report.verdicts if verdict.run == run],
             }
             for run, info in report.runs.items()

@@ -8,7 +8,7 @@ from semcast.core.views import View
 
 
 class ViewChange(msgspec.Struct, frozen=True):
-    """A new view, and how it differs from the one before."""
+    """A new view, and the difference to the one before."""
 
     view: View
     joined: tuple[MemberId, ...] = ()
@@ -17,7 +17,7 @@ class ViewChange(msgspec.Struct, frozen=True):
 
 
 class TransitionalView(msgspec.Struct, frozen=True):
-    """What still comes was sent in the view before, and only these members are sure to get it, too.
+    """The messages after it were sent in the view before; only these members are certain to get them, too.
 
     `view` has the id and the representative of that view, and the members who go on together.
     """
@@ -26,10 +26,9 @@ class TransitionalView(msgspec.Struct, frozen=True):
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """So many views came and went of which the program is told nothing more: it had nothing to take there.
+    """Several views without messages were combined, because too many view changes waited for the program.
 
-    Only where too many changes wait for a program that does not read. The next view says how it differs from
-    the last one that the program was told of.
+    The next `ViewChange` is relative to the last view that the program has read.
     """
 
     count: int
@@ -61,7 +60,7 @@ class NotAdmitted(msgspec.Struct, frozen=True):
 
 
 class Minority(msgspec.Struct, frozen=True):
-    """This member is cut off from the majority: nothing is sent or changed here until they meet again."""
+    """This member is cut off from the majority. Nothing is sent or changes until it is reachable again."""
 
     reachable: int
     needed: int
@@ -81,9 +80,9 @@ class StateReceived(msgspec.Struct, frozen=True):
 
 
 class StateLost(msgspec.Struct, frozen=True):
-    """Nobody is left who has the state of the group: the view that follows begins with none.
+    """No member is left that has the state of the group: the next view starts without a state.
 
-    Whatever this program has is not what the group had. It comes right before that view.
+    The state of this program is not the state of the group. This event comes right before that view.
     """
 
     view: int
@@ -91,10 +90,10 @@ class StateLost(msgspec.Struct, frozen=True):
 
 
 class Rejoining(msgspec.Struct, frozen=True):
-    """The group went on without this member, which now comes back as another incarnation.
+    """This member was expelled and now rejoins as a new incarnation.
 
-    The next view is the first of `member`. With state hooks the state is restored before it; without, what
-    the others delivered in between is not heard of.
+    The next view is the first of `member`. With state hooks the state is restored before it; without, the
+    messages that the others delivered in between are missed.
     """
 
     former: MemberId
@@ -108,9 +107,9 @@ class Rejoining(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """So many messages were dropped here, because they filled the queue before this program ever iterated.
+    """Messages were dropped because the program did not start to read before its queue was full.
 
-    What comes next is the view that the program is in now, and what is delivered from here on.
+    Next come the current view and the messages from here on.
     """
 
     count: int
@@ -144,10 +143,10 @@ class Unconfirmed(msgspec.Struct, frozen=True):
 
 
 class Purged(msgspec.Struct, frozen=True, gc=False):
-    """A receipt: `id`, and with `count` those that follow it, will not be delivered here, because of `by`.
+    """A receipt: message `id` (and with `count` those after it) was purged here, replaced by `by`.
 
-    `by` is None where messages were skipped on a peer's word: replacements exist and are safe,
-    but which ones they are was not said.
+    `by` is None if another member had purged the messages: replacements exist and are safe, but are not
+    named.
     """
 
     id: MessageId
@@ -156,9 +155,9 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
-    """Messages of a sender, from `first` to `last`, that will not be delivered here, and nothing instead.
+    """Messages `first` to `last` of a sender are lost here: neither they nor replacements will be delivered.
 
-    It comes before anything that follows them in their stream.
+    It comes before all later messages of that sender.
     """
 
     sender: MemberId
@@ -169,11 +168,11 @@ class Lost(msgspec.Struct, frozen=True, gc=False):
 
 
 class Away(msgspec.Struct, frozen=True):
-    """No logger has heard this member for a while. What is sent meanwhile comes when one does again."""
+    """No logger is reachable. Messages sent meanwhile are delivered once one is reachable again."""
 
 
 class Back(msgspec.Struct, frozen=True):
-    """A logger hears this member again."""
+    """A logger is reachable again."""
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):

@@ -41,13 +41,13 @@ Command = Callable[[Stack, Nanos], None]
 
 
 class StateHooks(Protocol):
-    """The state of an application, for who joins; used between two events that the program takes."""
+    """State transfer of an application; called between two events that the program reads."""
 
     def export(self) -> bytes:
-        """Everything that the events up to here made of the state."""
+        """The state after all events so far."""
 
     def restore(self, state: bytes) -> None:
-        """Forget the state, and go on from this one."""
+        """Replace the state by this one."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):

@@ -48,7 +48,7 @@ class Registry(Generic[Record]):
         try:
             return self._records[name]
         except KeyError:
-            raise UnknownNameError(f"{self._what} {name!r}: there are {', '.join(self._records)}") from None
+            raise UnknownNameError(f"{self._what} {name!r}: choose from {', '.join(self._records)}") from None
 
     def names(self) -> tuple[str, ...]:
         """All names."""

@@ -6,13 +6,13 @@ from semcast.core.ids import MemberId
 
 
 class View(msgspec.Struct, frozen=True):
-    """An agreed membership. Members are in an order that is the same everywhere.
+    """The members of a group at one time, in the same order everywhere.
 
-    Where the group may be partitioned, two sides may count to the same `id`: then only the id and the
-    `representative`, who formed the view, name it together.
+    In a partition two sides may use the same `id`: the id and the `representative`, who formed the view,
+    together identify it.
 
-    A view that was *re-formed* follows another without a quorum of it, because nobody else of that one lived:
-    what the dead knew and nobody else did is lost.
+    A *re-formed* view follows another without a quorum of it, because no other member of that one is alive;
+    messages that only the dead members had are lost.
     """
 
     id: int

@@ -14,6 +14,7 @@ from semcast.domains.events import batch_of
 from semcast.domains.link import CastRequest
 from semcast.group.calling import CallDesk
 from semcast.group.errors import GroupError, SendTimeoutError
+from semcast.group.machine import MACHINE
 from semcast.patterns.calls import read
 from semcast.protocols.clients.permissions import CALLS
 from semcast.protocols.lightweight.events import Delivered
@@ -53,6 +54,7 @@ class GroupCalls:
             send=self._send,
             has_room=self._has_room,
             room=self._room,
+            clock=MACHINE.get().clock,
             journal=journal,
             numbers=numbers,
         )

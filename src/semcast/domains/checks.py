@@ -28,7 +28,7 @@ def check_items(items: Sequence[str] | None) -> None:
 def check_order(order: str) -> bool:
     """Whether a message has to be safe before it is delivered."""
     if order not in ("agreed", "safe"):
-        raise ConfigurationError(f"order {order!r}: there are agreed and safe")
+        raise ConfigurationError(f"order {order!r}: choose agreed or safe")
     return order == "safe"
 
 

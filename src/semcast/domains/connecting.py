@@ -40,7 +40,7 @@ def connect(
         record_run: the name of the run, the same for all; the name of the domain where it is empty.
     """
     if policy not in ("purge", "leave", "block"):
-        raise ConfigurationError(f"policy {policy!r}: there are purge, leave and block")
+        raise ConfigurationError(f"policy {policy!r}: choose purge, leave or block")
     if not 1 <= window <= MAX_WINDOW:
         raise ConfigurationError(f"window of {window} messages: between 1 and {MAX_WINDOW}")
     place = Place(where or find_daemon(), token, certificates)

@@ -82,7 +82,7 @@ class Domain(SendingSide):
         await self.close()
 
     async def close(self) -> None:
-        """Leave all groups, and stop. What was sent reaches everybody first, if that takes but seconds."""
+        """Leave all groups. Waits a few seconds until messages already sent have reached everybody."""
         if self._closed:
             await self._over.wait()  # somebody else has begun to
             return
@@ -100,9 +100,9 @@ class Domain(SendingSide):
             self._over.set()
 
     def leave_on_signals(self, *signals: signal.Signals) -> None:
-        """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
+        """Close the group on SIGINT and SIGTERM, or on the given signals: `async for` and `async with` end.
 
-        To be called in the main thread. A second signal does what it would have done without this.
+        Call it in the main thread. A second signal has its usual effect.
         """
         self._check_open()
         self._signals.start(signals or ENDING, lambda: self._application.create_task(self.close()))
@@ -183,7 +183,7 @@ class Domain(SendingSide):
         """
         check_groups((group,))
         if flavour not in ("evs", "vs"):
-            raise ConfigurationError(f"flavour {flavour!r}: there are evs and vs")
+            raise ConfigurationError(f"flavour {flavour!r}: choose evs or vs")
         self._check_open()
         groups = self._desk.groups
         if group in groups:

@@ -154,7 +154,7 @@ class LightGroup:
         self._check()
         check_wanted(replies)
         if to != "all" and replies not in ("first", "all", 1):
-            raise ConfigurationError(f"replies={replies!r}: one member is asked, and one answer comes")
+            raise ConfigurationError(f"replies={replies!r}: only one member is asked")
         whom = to if isinstance(to, MemberId) else ONE if to == "one" else ALL
         return await self.domain.outlast(self._open_calls().desk.call(payload, replies, whom, timeout))
 

@@ -104,6 +104,8 @@ class Terms(msgspec.Struct, frozen=True):
     """Groups that it may be in."""
     domain: str = ""
     """The name of the domain."""
+    closed: bool = False
+    """Whether only members send to a group, and to one at a time."""
     holds: bool = False
     """Whether all others wait while this program does not read: then it has no room to send, either."""
 

@@ -5,7 +5,6 @@ one to the other through queues, each with one side that puts and one that takes
 """
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,13 +17,17 @@ from semcast.domains.link import (
     LeaveRequest,
     PrivateRequest,
     ReadyRequest,
+    Refusal,
     Request,
     Terms,
     numbers_of,
 )
 from semcast.group.families.lightweight import lightweight_settings
 from semcast.group.group import Group
+from semcast.group.machine import MACHINE
 from semcast.group.settings import GroupSettings
+from semcast.protocols.isis import Isis
+from semcast.protocols.isis.program import Program
 from semcast.protocols.lightweight import Lightweight, Session
 from semcast.protocols.lightweight.events import ClientEvent
 from semcast.protocols.lightweight.requests import Requests
@@ -35,29 +38,33 @@ _LIST = 1024
 """Events of a list, at most."""
 _RUN_BYTES = 64 << 10
 """Single messages to the same groups are sent as one run, up to so many bytes."""
-_PATIENCE = 3.0
+PATIENCE = 3.0
 """Seconds to wait until what was sent is on its way, at the end."""
 _PAUSE = 0.01
 """Seconds until the next try, where the stack is about to be replaced."""
 
 
 class LocalLink:
-    """Of a program that is its own daemon.
+    """Of a program that has its stack in its own process: for ordered groups it is its own daemon.
 
     Args:
         name: of the domain.
         settings: of its member.
     """
 
+    closed_groups = False
+    """Whether only members send, and to one group at a time."""
+
     def __init__(self, name: str, settings: GroupSettings) -> None:
         self._name = name
         self._settings = settings
-        self._terms = lightweight_settings(settings)
+        self._limits_of(settings)
         self._heard: Callable[[], None] = _nobody
         self.group: Group | None = None
         """The ring of daemons, once it is open."""
         self._application = asyncio.get_running_loop()
         self._list = min(_LIST, settings.queue_messages)
+        self._wall = MACHINE.get().wall
         self._last = 0  # the number of the last session
         # Written by the program:
         self._asked: deque[Request] = deque()
@@ -65,13 +72,18 @@ class LocalLink:
         self._wanted = 0  # room that somebody waits for
         self._closing = False
         # Written by the thread of the stack:
-        self._session: Session | None = None
+        self._session: Session | Program | None = None
         self._requests: Requests | None = None
-        self._told: deque[list[ClientEvent]] = deque()
+        self._told: deque[Sequence[ClientEvent | Refusal]] = deque()
         self._applied = self._applied_bytes = 0
         self._waking = False
         self.over = False
         """Whether the session has ended."""
+
+    def _limits_of(self, settings: GroupSettings) -> None:
+        limits = lightweight_settings(settings)
+        self._send_messages, self._send_bytes = limits.send_messages, limits.send_bytes
+        self._run_bytes, self._memberships = limits.run_bytes, limits.memberships
 
     # Life
 
@@ -80,7 +92,7 @@ class LocalLink:
         self._heard = heard
         self.group = Group(self._name, self._settings)
         stack = self.group.stack
-        assert isinstance(stack, Lightweight)
+        assert isinstance(stack, Lightweight | Isis)
         stack.heed = self._heed
         await self.group
         return await self._connect()
@@ -114,10 +126,11 @@ class LocalLink:
             if (client := await done) is not None:
                 return Terms(
                     client,
-                    max(1, self._terms.send_messages // 4),
-                    self._terms.run_bytes,
-                    self._terms.memberships,
+                    max(1, self._send_messages // 4),
+                    self._run_bytes,
+                    self._memberships,
                     self._name,
+                    closed=self.closed_groups,
                 )
             await asyncio.sleep(_PAUSE)
 
@@ -127,7 +140,7 @@ class LocalLink:
         def disconnect(stack: Stack, now: Nanos) -> None:
             self._apply(stack, now)
             session, requests = self._session, self._requests
-            assert session is not None
+            assert isinstance(session, Session)
             assert requests is not None
             assert isinstance(stack, Lightweight)
 
@@ -141,7 +154,7 @@ class LocalLink:
 
         group.command(disconnect)
         with suppress(TimeoutError):  # the others will notice
-            await asyncio.wait_for(gone, _PATIENCE)
+            await asyncio.wait_for(gone, PATIENCE)
 
     # By the program
 
@@ -157,7 +170,7 @@ class LocalLink:
         applied, session = self._applied, self._session  # in this order: what is counted twice is harmless
         if session is None or self.over:
             return False
-        if self._submitted_bytes - self._applied_bytes >= self._terms.send_bytes:
+        if self._submitted_bytes - self._applied_bytes >= self._send_bytes:
             return False
         return session.credit - (self._submitted - applied) >= messages
 
@@ -171,7 +184,7 @@ class LocalLink:
         if len(self._asked) == 1:
             group.command(self._apply)
 
-    def take(self) -> Sequence[ClientEvent]:
+    def take(self) -> Sequence[ClientEvent | Refusal]:
         """The next list."""
         if not self._told:
             return ()
@@ -189,32 +202,40 @@ class LocalLink:
         if stack.inner.phase() == "left":
             return None
         requests = stack.machine.requests
-        self._last = max(self._last + 1, time.time_ns() // 1_000_000)
-        self._asked.clear()
-        self._applied, self._applied_bytes = self._submitted, self._submitted_bytes
+        self._last = max(self._last + 1, self._wall() // 1_000_000)
+        self._forget_requests()
         self._session, self._requests, self.over = requests.connect_host(self._last), requests, False
         stack.settle(now)
         return self._session.client
 
+    def _forget_requests(self) -> None:
+        """Another session begins: what was asked for in the one before is of no use."""
+        self._asked.clear()
+        self._applied, self._applied_bytes = self._submitted, self._submitted_bytes
+
     def _apply(self, stack: Stack, now: Nanos) -> None:
         """Do what the program asked for. What comes after the end of a session is of no use."""
-        assert isinstance(stack, Lightweight)
-        asked, session, requests = self._asked, self._session, self._requests
+        assert isinstance(stack, Lightweight | Isis)
+        asked = self._asked
         while asked:
             request = asked.popleft()
             if type(request) is CastRequest and asked:
                 request = self._together(request)
-            if session is not None and requests is not None and not session.closed:
-                _ask(requests, session, request)
+            self._do(stack, now, request)
             self._applied += numbers_of(request)
             self._applied_bytes += _size(request)
         stack.settle(now)
+
+    def _do(self, stack: Stack, now: Nanos, request: Request) -> None:  # noqa: ARG002
+        session, requests = self._session, self._requests
+        if isinstance(session, Session) and requests is not None and not session.closed:
+            _ask(requests, session, request)
 
     def _together(self, first: CastRequest) -> CastRequest:
         """With those that follow and go the same way, as one run: their numbers are consecutive."""
         asked, payloads, size = self._asked, list(first.payloads), first.size
         items = None if first.items is None else list(first.items)
-        most = self._terms.send_messages // 4
+        most = self._send_messages // 4
         while asked:
             more = asked[0]
             if type(more) is not CastRequest or len(payloads) + len(more.payloads) > most:
@@ -243,7 +264,7 @@ class LocalLink:
             stirred = True
         if session.closed and not self.over:
             self.over = stirred = True
-        if self._wanted and session.credit >= max(self._wanted, self._terms.send_messages // 4):
+        if self._wanted and session.credit >= max(self._wanted, self._send_messages // 4):
             stirred = True
         if stirred and not self._waking:
             self._waking = True

@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from semcast.domains.causal import CausalLink
 from semcast.domains.domain import Domain
 from semcast.domains.local import LocalLink
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import check_group, resolve
+from semcast.protocols.isis import ISIS
 from semcast.protocols.lightweight import LIGHTWEIGHT
 
 
@@ -16,16 +18,26 @@ def domain(group: str, /, *, engine: str = "ordered", config: Path | None = None
     Args:
         group: the name of the domain, the same at all its programs.
         engine: what orders. `ordered`: a ring of all programs of the domain, each message at all of them.
+            `causal`: messages go to members only, and causes are delivered before effects over all groups.
         config: folder of `semcast.toml`.
-        settings: as for `join`: `name`, `bind`, `peers`, `key_file`, `record`, `metrics`, ...
+        settings: as for `join`: `name`, `bind`, `peers`, `key_file`, `record`, `metrics`, ... With `causal`,
+            `policy` is how order is kept between groups (`conservative`, `full`), and `resilience` who must
+            have causes before they are acted on in another group.
     """
     check_group(group)
-    if engine != "ordered":
-        raise ConfigurationError(f"engine {engine!r}: there is ordered")
+    if engine not in ("ordered", "causal"):
+        raise ConfigurationError(f"engine {engine!r}: there are ordered and causal")
     if settings.keys() & {"stack", "receive"}:
-        raise ConfigurationError("stack and receive say nothing in a domain: every one is ordered, and read")
-    found = resolve({**settings, "stack": LIGHTWEIGHT.name, "receive": False}, config)
-    link = LocalLink(group, found)
+        raise ConfigurationError(
+            "stack and receive say nothing in a domain: the engine does, and all is read"
+        )
+    causal = engine == "causal"
+    if causal and "policy" in settings:
+        settings = {**settings, "between": settings["policy"]}
+        del settings["policy"]
+    stack = ISIS.name if causal else LIGHTWEIGHT.name
+    found = resolve({**settings, "stack": stack, "receive": False}, config)
+    link = CausalLink(group, found) if causal else LocalLink(group, found)
     if not found.record:
         return Domain(group, link)
     from semcast.domains.recording import DomainRecording  # noqa: PLC0415 (histories need pyarrow: slow to load)

@@ -133,8 +133,9 @@ class SendingSide(ABC):
         names, safe = check_groups(groups), check_order(order)
         check_items(items)
         if confirm not in (None, "delivered", "safe"):
-            raise ConfigurationError(f"confirm {confirm!r}: there are delivered and safe")
+            raise ConfigurationError(f"confirm {confirm!r}: choose delivered or safe")
         most = self._terms_bytes()
+        self._check_members_only(names, safe=safe)
         runs = list(portions(payloads, self._desk.terms.run_messages, most))
         accepted = last = 0
         seat = self._desk.groups.get(names[0]) if len(names) == 1 else None
@@ -152,6 +153,17 @@ class SendingSide(ABC):
         if confirm is not None:
             await self.flush()
         return sent
+
+    def _check_members_only(self, names: Sequence[str], *, safe: bool) -> None:
+        """In a causal domain a message is for one group, from one of its members."""
+        if not self._desk.terms.closed:
+            return
+        if len(names) > 1:
+            raise GroupError(f"{self.name}: in a causal domain a message is for one group, not {len(names)}")
+        if names[0] not in self._desk.groups:
+            raise GroupError(f"{self.name}: only members send to {names[0]!r}, and this program is not in it")
+        if safe:
+            raise ConfigurationError("order 'safe': in a causal domain there is none, see confirm")
 
     def _terms_bytes(self) -> int:
         self._check_open()

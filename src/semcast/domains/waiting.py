@@ -1,12 +1,12 @@
 """Waiting in a domain: for room, for a view, for a place; and no longer than that can help."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from semcast.core.ids import MILLISECOND, Nanos
 from semcast.domains.desk import Desk
 from semcast.group.errors import BacklogError
+from semcast.group.machine import MACHINE
 
 _TURN: Nanos = MILLISECOND
 """A task that only sends lets others run after so long."""
@@ -28,6 +28,7 @@ class Waiting:
         self._check_open = check_open
         self._changed = asyncio.Event()
         self._unwatched = 0
+        self._clock = MACHINE.get().clock
         self._yielded_at: Nanos = 0
 
     def wake(self) -> None:
@@ -50,7 +51,7 @@ class Waiting:
         if not ready():
             async with asyncio.timeout(timeout):
                 await self._stay(ready, on, after_reading)
-            self._yielded_at = time.monotonic_ns()
+            self._yielded_at = self._clock()
 
     async def _stay(
         self, ready: Callable[[], bool], on: asyncio.Event | None, after_reading: Callable[[], bool]
@@ -81,7 +82,7 @@ class Waiting:
         self._unwatched -= count
         if self._unwatched <= 0:
             self._unwatched = _LOOK
-            now = time.monotonic_ns()
+            now = self._clock()
             if now - self._yielded_at >= _TURN:
                 await asyncio.sleep(0)
-                self._yielded_at = time.monotonic_ns()
+                self._yielded_at = self._clock()

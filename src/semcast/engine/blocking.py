@@ -25,7 +25,7 @@ class BlockingReceipt:
         self._loop, self._receipt = loop, receipt
 
     def ordered(self) -> Outcome:
-        """Wait until it has its place and was done here."""
+        """Wait until it is ordered and executed here."""
         return self._loop.call(self._receipt.ordered())
 
 

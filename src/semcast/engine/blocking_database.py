@@ -29,7 +29,7 @@ class BlockingSqlReceipt:
         self._loop, self._receipt = loop, receipt
 
     def ordered(self) -> SqlResult:
-        """Wait until it has its place and was done here."""
+        """Wait until it is ordered and executed here."""
         return self._loop.call(self._receipt.ordered())
 
 

@@ -96,7 +96,7 @@ class Database:
         await self.close()
 
     async def close(self) -> None:
-        """Stop this server. It stays one of its group."""
+        """Stop this server. It remains a server of its group."""
         if self._trimming is not None:
             self._trimming.cancel()
             await asyncio.wait([self._trimming])
@@ -128,15 +128,15 @@ class Database:
     async def execute(
         self, sql: str, parameters: Parameters = (), *, level: UpdateLevel = "strict", **asked: Any
     ) -> SqlResult | SqlReceipt:
-        """Have a statement done at every server.
+        """Execute a statement at every server.
 
         Args:
             sql: one statement, with ? for parameters.
-            parameters: these.
-            level: as of `Replica.update`. Early levels give a receipt.
+            parameters: their values.
+            level: as for `Replica.update`. Weak levels return a receipt.
             asked: `client`, `number`, `floor`, `seen`, `timeout`: as of `Replica.update`.
 
-        Raises `StatementError` where it is refused before it is sent, `ActionError` where it fails.
+        Raises `StatementError` if it is refused before it is sent, `ActionError` if it fails.
         """
         return await self.transaction([(sql, parameters)], level=level, **asked)
 
@@ -148,9 +148,9 @@ class Database:
         level: UpdateLevel = "strict",
         **asked: Any,
     ) -> SqlResult | SqlReceipt:
-        """Have statements done together, at one place in the order, or none of them.
+        """Execute several statements as one transaction, at every server.
 
-        With `expect`, queries with parameters and rows: if one gives other rows there, nothing is done.
+        `expect` lists queries with parameters and expected rows: if one returns other rows, nothing is done.
         """
         return wrapped(await self.replica.update(action_of(steps, expect), level=level, **asked))
 
@@ -164,14 +164,14 @@ class Database:
         column: str = "at",
         **asked: Any,
     ) -> SqlResult | SqlReceipt:
-        """Write a row unless a later one is there (timestamped): answered in a minority, too."""
+        """Write a row unless a newer one exists (timestamped). Answered in a minority, too."""
         step = put(table, key, values, at, column=column)
         return await self.transaction([step], level="timestamped", **asked)
 
     async def add(
         self, table: str, key: Mapping[str, Value], column: str, delta: int | float, **asked: Any
     ) -> SqlResult | SqlReceipt:
-        """Add to a number (commutative): answered in a minority, too."""
+        """Add to a number (commutative). Answered in a minority, too."""
         return await self.transaction([add(table, key, column, delta)], level="commutative", **asked)
 
     # Reads
@@ -185,7 +185,7 @@ class Database:
         position: int = 0,
         timeout: float | None = None,
     ) -> SqlAnswer:
-        """Ask; levels as of `Replica.query`.
+        """Run a query; levels as for `Replica.query`.
 
         A query that takes long is answered by a thread; it is given up after `timeout` (TimeoutError), and
         after 30 s (`StatementError`).
@@ -214,13 +214,13 @@ class Database:
         return self._store.sqlite.weak(sql, parameters)
 
     def session(self, client: str = "", token: str = "") -> "DatabaseSession":
-        """A client that sees its own writes, and whose requests are done once however often it asks."""
+        """A session: it reads its own writes, and a repeated request is executed once."""
         return DatabaseSession(self, self.replica.session(client, token))
 
     # About it
 
     def status(self) -> Status:
-        """How this server stands."""
+        """The status of this server."""
         return self.replica.status()
 
     def digest(self) -> str:
@@ -247,14 +247,14 @@ class Database:
         return await asyncio.to_thread(copies.take, self._store.sqlite.path, path)
 
     async def restore(self, path: Path, *, replace: bool = False, timeout: float | None = None) -> SqlResult:
-        """Put the tables of a SQLite file, a backup or any other, in the place of all that are here.
+        """Replace all tables by those of a SQLite file, a backup or any other.
 
         It happens at every server, at one place in the order, or not at all; rows of the result tell how much
         each table has. It waits for a primary.
 
         Args:
             path: the file.
-            replace: the database has tables already, and these are lost.
+            replace: allow it although the database has tables, which are lost.
             timeout: seconds; then TimeoutError, and it may happen all the same.
         """
         async with asyncio.timeout(timeout):

@@ -5,19 +5,19 @@ from semcast.sql.errors import DatabaseError
 
 
 class ReplicaError(GroupError):
-    """This server cannot go on; says why. The others do."""
+    """This server has failed; the text says why. The others continue."""
 
 
 class RequestError(GroupError, ValueError):
-    """A request that makes no sense; says which argument, and what would."""
+    """An invalid request; the text says which argument is wrong, and what is allowed."""
 
 
 class RefusedError(GroupError):
-    """The request was not taken here, and will not be done; says why."""
+    """The request was refused and will not be executed; the text says why."""
 
 
 class ForgottenError(GroupError):
-    """The request was done before, and its client said that it has the outcome: nobody keeps it any more."""
+    """The request was executed before, and its outcome is no longer kept: the client had acknowledged it."""
 
 
 def told(error: BaseException | None) -> str:

@@ -95,7 +95,7 @@ class InThread(Generic[C]):
         self.close()
 
     def close(self) -> None:
-        """Stop this server. It stays one of its group."""
+        """Stop this server. It remains a server of its group."""
         if self._loop is not None and self._inner is not None:
             inner, self._inner = self._inner, None
             try:

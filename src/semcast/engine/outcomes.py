@@ -11,7 +11,7 @@ from semcast.replication.clients import Clients, Gone
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What an action did."""
+    """The outcome of an action."""
 
     position: int
     """Its place in the order of all."""

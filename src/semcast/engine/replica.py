@@ -117,7 +117,7 @@ class Replica(UpdatingSide, QueryingSide):
         await self.close()
 
     async def close(self) -> None:
-        """Stop this server. It stays one of its group, and goes on with its folder when it starts again."""
+        """Stop this server. It remains in its group, and continues from its folder when it restarts."""
         try:
             await self.group.close()
         finally:
@@ -207,32 +207,32 @@ class Replica(UpdatingSide, QueryingSide):
         return await found
 
     def session(self, client: str = "", token: str = "") -> Session:
-        """A client that sees its own writes, and whose requests are done once however often it asks.
+        """A session: it reads its own writes, and a repeated request is executed once.
 
         Args:
-            client: its id, if it comes back; made up otherwise.
-            token: of the same session at another server (`Session.token`).
+            client: id of the client, to continue an earlier session; generated if empty.
+            token: the token of the session at another server (`Session.token`).
         """
         return Session(self, client, token)
 
     def status(self) -> Status:
-        """How this server stands now."""
+        """The current status of this server."""
         return status_of(self._replication(), self._store.position)
 
     async def add(self, server: str, *, weight: int = 1, timeout: float | None = None) -> int:
-        """Let a server into the group that was started with `newcomer`; returns the position of that."""
+        """Add a server that was started with `newcomer`; returns the position of this change."""
         return await administering.add(self, server, weight, timeout)
 
     async def remove(self, server: str, *, timeout: float | None = None) -> int:
-        """Put a server out of the group for good; returns the position of that."""
+        """Remove a server permanently; returns the position of this change."""
         return await administering.remove(self, server, timeout)
 
     async def weigh(self, server: str, weight: int, *, timeout: float | None = None) -> int:
-        """Let a server count for so much in a quorum; returns the position of that."""
+        """Set the weight of a server in a quorum; returns the position of this change."""
         return await administering.weigh(self, server, weight, timeout)
 
     async def change(self, what: Change, timeout: float | None = None) -> int:
-        """Change the servers of the group; returns the position of that."""
+        """Change the servers of the group; returns the position of this change."""
         self._check_open()
         token, _ = self._waiters.open()
         placed = self._waiters.ticket(token)
@@ -244,7 +244,7 @@ def engine_settings(given: Mapping[str, Any], config: Path | None) -> GroupSetti
     """Those of a server: as for `join`, with what is best for an engine where nothing is said."""
     wanted = {name: value for name, value in given.items() if value is not None}
     if "stack" in wanted:
-        raise RequestError("stack: a replicated service has its own")
+        raise RequestError("stack cannot be set for a replicated service")
     wanted.setdefault("queue_messages", QUEUE_MESSAGES)
     wanted.setdefault("send_messages", SEND_MESSAGES)
     return resolve({**wanted, "stack": "replication"}, config)
@@ -258,15 +258,15 @@ def replicate(
     config: Path | None = None,
     **settings: Any,
 ) -> Replica:
-    """Be a server of a replicated service: `async with semcast.replicate("counter", Counter(), ...) as r:`.
+    """Run a server of a replicated service: `async with semcast.replicate("counter", Counter(), ...) as r:`.
 
     Args:
         group: the name of the service, the same at all servers.
-        service: the object that is replicated, as new: its state comes from `data` and from the others.
-        procedures: what `Replica.call` may call.
+        service: the object to replicate, without state: its state comes from `data` and from the others.
+        procedures: the procedures that `Replica.call` may call.
         config: folder of `semcast.toml`.
         settings: as for `join`, with `data` (a folder), `name` (of this server) and `founders` (the names of
-            all servers that found the group), or `newcomer=True` for one that is let in later.
+            all servers that found the group), or `newcomer=True` for one that is added later.
     """
     check_group(group)
     for method in ("apply", "query", "snapshot", "restore"):

@@ -14,7 +14,7 @@ from semcast.replication.states import State
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a question was answered with."""
+    """The answer to a query."""
 
     result: bytes
     position: int
@@ -52,13 +52,13 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Receipt:
-    """An action that will be done, exactly once, whatever happens: it is on the disk of this server."""
+    """An action that is on this server's disk and will be executed exactly once."""
 
     def __init__(self, waiter: Waiter) -> None:
         self._waiter = waiter
 
     async def ordered(self) -> Outcome:
-        """Wait until it has its place and was done here."""
+        """Wait until it is ordered and executed here."""
         return raised((await asyncio.shield(self._waiter.future))[0])
 
 

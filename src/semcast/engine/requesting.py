@@ -72,7 +72,7 @@ def check_client(client: str, number: int, floor: int) -> None:
         if not 0 <= value < _MAX_NUMBER:
             raise RequestError(f"{name} {value}: numbers count from 1")
     if bool(client) != (number > 0):
-        raise RequestError("client and number go together: by both a request is known that is asked twice")
+        raise RequestError("client and number must be given together: they identify a repeated request")
     if floor > number:
         raise RequestError(f"floor {floor}: the outcome of request {number} is not known yet")
 

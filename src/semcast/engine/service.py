@@ -8,9 +8,9 @@ import msgspec
 
 
 class ActionError(Exception):
-    """A service raises it where an action cannot be done: nothing changed, here and everywhere.
+    """Raised by a service when it rejects an action. Nothing is changed, at any server.
 
-    Whoever asked for the action is given the same error.
+    The client that requested the action gets the same error.
     """
 
     position = 0
@@ -18,7 +18,7 @@ class ActionError(Exception):
 
 
 class Context(msgspec.Struct, frozen=True, gc=False):
-    """What an action may know besides itself: the same at every server."""
+    """What an action may use besides its own arguments: the same at every server."""
 
     position: int
     """Its place in the order of all; 0 where it has none yet, on a fork for dirty reads."""
@@ -32,31 +32,31 @@ class Context(msgspec.Struct, frozen=True, gc=False):
     """Who asked, under which number, where that was said."""
 
     def rng(self) -> Random:
-        """Chance for this action."""
+        """Random numbers for this action, the same at every server."""
         return Random(self.seed)
 
 
 @runtime_checkable
 class Service(Protocol):
-    """What is replicated. All methods are called in the thread of the program's event loop, one at a time.
+    """The service to replicate. Its methods are called in the thread of the event loop, one at a time.
 
-    `apply` must be deterministic: no clock, no chance, no file but what the context gives.
+    `apply` must be deterministic: no clock, randomness or files except through the context.
     """
 
     def apply(self, action: bytes, context: Context, /) -> bytes:
-        """Do the next action; returns what its client is told. ActionError where it cannot be done.
+        """Execute the next action; returns the reply to its client. Raise ActionError to reject it.
 
         Any other exception stops this server.
         """
 
     def query(self, question: bytes, /) -> bytes:
-        """Answer a question; changes nothing."""
+        """Answer a query, without changing the state."""
 
     def snapshot(self) -> bytes:
-        """All of the state."""
+        """The whole state."""
 
     def restore(self, state: bytes, /) -> None:
-        """Forget the state, and go on from this one."""
+        """Replace the state by this one."""
 
 
 class Forks(Protocol):
@@ -67,10 +67,10 @@ class Forks(Protocol):
 
 
 class Procedure(msgspec.Struct, frozen=True):
-    """An action by name: every server runs the same version of it (Amir 1995, 7.1, active replication).
+    """A named action that every server executes (Amir 1995, 7.1, active replication).
 
-    `run` is given the service, what the caller gave, and the context. A server that has not the version that
-    an action asks for stops until its program is updated.
+    `run` gets the service, the arguments and the context. A server without the version that an action asks
+    for stops until its program is updated.
     """
 
     name: str

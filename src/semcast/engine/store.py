@@ -194,7 +194,7 @@ def _run(service: Service, procedures: Procedures, todo: Todo, call: Call) -> by
     _, context, _, _, _ = todo
     for question, answer in call.expect:
         if service.query(question) != answer:
-            raise ActionError(f"expectation failed: the answer to {question[:64]!r} is another one by now")
+            raise ActionError(f"expectation failed: the answer to {question[:64]!r} has changed")
     if not call.procedure:
         return service.apply(call.body, context)
     run = procedures.get((call.procedure, call.version))

@@ -121,7 +121,7 @@ class UpdatingSide(ABC):
         newest = self._procedures.get(procedure)
         if newest is None:
             known = ", ".join(sorted(self._procedures)) or "none"
-            raise RequestError(f"procedure {procedure!r}: there are {known}")
+            raise RequestError(f"procedure {procedure!r}: choose from {known}")
         check_bytes("body", body, self._largest)
         chosen = newest if version is None else version
         content = contents.call(body, procedure, chosen, expectations(expect))

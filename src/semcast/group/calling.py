@@ -4,13 +4,12 @@ import asyncio
 import inspect
 import logging
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from semcast.core.events import Delivery, Rejoining
-from semcast.core.ids import SECOND, MemberId
+from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.group.errors import BacklogError, CallError, GroupError
 from semcast.patterns.calls import (
@@ -60,6 +59,7 @@ class CallDesk:
         room: waits until there is for one, for so many seconds at most.
         journal: where it is recorded, if it is.
         numbers: of its calls, where it may come back as the same member.
+        clock: of the machine.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class CallDesk:
         send: Callable[[Sequence[bytes]], object],
         has_room: Callable[[int], bool],
         room: Callable[[float | None], Awaitable[None]],
+        clock: Callable[[], Nanos],
         journal: "CallJournal | None" = None,
         numbers: Iterator[int] | None = None,
     ) -> None:
@@ -81,6 +82,7 @@ class CallDesk:
         """Called when this program waits for an answer: somebody must read."""
         self.journal = journal
         self._group = group
+        self._clock = clock
         self._send, self._has_room, self._room = send, has_room, room
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -119,12 +121,12 @@ class CallDesk:
 
     async def call(self, payload: bytes, replies: Wanted, to: Whom, timeout: float | None) -> CallAnswer:
         """Ask, and wait for what comes of it."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else self._clock() + timeout * SECOND
         if not self._has_room(1) or self._machine.outgoing:
             await self._room(timeout)
-        left = None if deadline is None else max(0, round((deadline - time.monotonic()) * SECOND))
+        left = None if deadline is None else max(0, round(deadline - self._clock()))
         try:
-            number = self._machine.call(time.monotonic_ns(), payload, replies, to, left)
+            number = self._machine.call(self._clock(), payload, replies, to, left)
         except CallsFullError as error:
             raise CallError(f"{self._group}: {error}") from None
         future: asyncio.Future[CallAnswer] = self._loop.create_future()
@@ -157,7 +159,7 @@ class CallDesk:
     def _hear(self, heard: Sequence[Heard]) -> None:
         if self._ended:
             return
-        machine, now = self._machine, time.monotonic_ns()
+        machine, now = self._machine, self._clock()
         for each in heard:
             if type(each) is tuple:
                 machine.on_envelope(now, *each)
@@ -240,7 +242,7 @@ class CallDesk:
         at = self._machine.next_at()
         if at is None:
             return
-        delay = max(0, at - time.monotonic_ns()) / SECOND
+        delay = max(0, at - self._clock()) / SECOND
         when = self._loop.time() + delay
         if self._alarm is not None and not self._alarm.cancelled():
             if self._alarm.when() <= when + 0.001:
@@ -250,7 +252,7 @@ class CallDesk:
 
     def _expire(self) -> None:
         self._alarm = None
-        self._machine.expire(time.monotonic_ns())
+        self._machine.expire(self._clock())
         self._act()
 
     # Sending

@@ -82,14 +82,14 @@ class CallingSide(ABC):
         """
         self._check_calls()
         if type(payload) is not bytes:
-            raise TypeError(f"payload of type {type(payload).__name__}: bytes are sent, so encode text")
+            raise TypeError(f"payload of type {type(payload).__name__}: must be bytes, so encode text")
         check_wanted(replies)
         if timeout is not None and (not timeout > 0 or math.isinf(timeout)):
-            raise ValueError(f"timeout {timeout}: a time above 0, or None for ever")
+            raise ValueError(f"timeout {timeout}: must be above 0, or None")
         if to not in ("all", "one") and not isinstance(to, MemberId):
-            raise ValueError(f"to {to!r}: there are all, one, or a member of the view")
+            raise ValueError(f"to {to!r}: choose all, one, or a member of the view")
         if to != "all" and replies not in ("first", "all", 1):
-            raise ValueError(f"replies={replies!r}: one member is asked, and one answer comes")
+            raise ValueError(f"replies={replies!r}: only one member is asked")
         self._check_open()
         whom = to if isinstance(to, MemberId) else ONE if to == "one" else ALL
         self._inbox.keep()
@@ -119,9 +119,9 @@ class CallingSide(ABC):
         """
         self._check_calls()
         if not isinstance(member, MemberId):
-            raise TypeError(f"send_to {member!r}: a message is for a member of the view")
+            raise TypeError(f"send_to {member!r}: must be a member of the view")
         if type(payload) is not bytes:
-            raise TypeError(f"payload of type {type(payload).__name__}: bytes are sent, so encode text")
+            raise TypeError(f"payload of type {type(payload).__name__}: must be bytes, so encode text")
         if len(payload) > (most := self.largest - ENVELOPE):
             raise ValueError(f"payload of {len(payload)} bytes: at most {most} are allowed")
         view = self.view
@@ -152,6 +152,6 @@ class CallingSide(ABC):
         if not self._family.calls:
             able = " or ".join(each.name for each in FAMILIES if each.calls)
             here = self._family.name
-            raise ConfigurationError(f"calls need agreed views: stack {able}, and this is {here}")
+            raise ConfigurationError(f"calls need stack {able}; this group has {here}")
         if not self.settings.receive:
             raise ConfigurationError(f"{self.name} was joined with receive=False: no answers would come")

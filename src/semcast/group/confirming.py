@@ -16,10 +16,10 @@ Confirm = Literal["delivered", "safe", "logged"]
 
 
 class Confirmation(msgspec.Struct, frozen=True):
-    """What became of a message: it has its place in a view, and is as `safe` or `logged` as was asked for.
+    """Confirms a message: it is delivered in `view`, and `safe` or `logged` if that was asked for.
 
-    Safe: every member of the view has it. Logged: loggers have it on disk.
-    A message that was purged is confirmed all the same: what replaces it is there.
+    Safe: every member of the view has it. Logged: loggers have it on disk. A message that was purged is
+    confirmed, too: its replacement was delivered.
     """
 
     id: MessageId
@@ -67,4 +67,4 @@ def check_confirm(confirm: str | None, family: Family) -> None:
     """Refuse what there is not."""
     if confirm is not None and confirm not in family.confirms:
         known = " and ".join(family.confirms)
-        raise ConfigurationError(f"confirm {confirm!r}: with stack {family.name} there are {known}")
+        raise ConfigurationError(f"confirm {confirm!r}: stack {family.name} has {known}")

@@ -8,7 +8,6 @@ has: joiners get the state that way, and sides that were apart become one.
 import asyncio
 import enum
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
@@ -23,6 +22,7 @@ from semcast.group.errors import GroupError
 from semcast.group.events import GroupDelivery
 from semcast.group.group import Group
 from semcast.group.joining import join
+from semcast.group.machine import MACHINE
 
 _LOG = logging.getLogger("semcast.group")
 _CHUNK = 200_000
@@ -71,7 +71,7 @@ def latest(_key: str, here: Entry, came: Entry) -> Entry:
 class ReplicatedDict(Mapping[str, Any]):
     """The same dictionary at every member: reads are local, writes go to the group.
 
-    Values are what MessagePack knows: numbers, text, bytes, lists, dictionaries.
+    Values may be numbers, text, bytes, lists and dictionaries (MessagePack).
 
     ```python
     async with ReplicatedDict.join("settings") as settings:
@@ -85,6 +85,7 @@ class ReplicatedDict(Mapping[str, Any]):
         self._merge = merge
         self._entries: dict[str, Entry] = {}
         self._clock = 0
+        self._wall = MACHINE.get().wall
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(_Word).decode
         self._side: set[MemberId] = {group.member}  # who came into this view together with this member
@@ -97,7 +98,7 @@ class ReplicatedDict(Mapping[str, Any]):
 
     @classmethod
     def join(cls, group: str, merge: Merge = latest, **settings: Any) -> "ReplicatedDict":
-        """A dictionary in a group of its own; settings as for `semcast.join`."""
+        """Join a group that holds one dictionary; settings as for `semcast.join`."""
         return cls(join(group, **settings), merge)
 
     async def __aenter__(self) -> "ReplicatedDict":
@@ -131,7 +132,7 @@ class ReplicatedDict(Mapping[str, Any]):
         return sum(not entry.deleted for entry in self._entries.values())
 
     async def wait_until(self, condition: Callable[["ReplicatedDict"], bool]) -> None:
-        """Wait until something holds of the dictionary."""
+        """Wait until a condition on the dictionary holds."""
         async with self._changed:
             await self._changed.wait_for(lambda: condition(self) or self._ended())
         if not condition(self):
@@ -140,24 +141,24 @@ class ReplicatedDict(Mapping[str, Any]):
             raise GroupError(f"{self.group.name} ended")
 
     async def ready(self) -> None:
-        """Wait until the state of those who were there before has come."""
+        """Wait until the contents have been received from the other members."""
         await self.wait_until(lambda _: self.group.arrived and not self._silent)
 
     # Writing
 
     async def set(self, key: str, value: Any) -> None:
-        """Assign; a newer assignment makes this one obsolete for members that are behind."""
+        """Set a key. A newer value replaces this one for members that are behind."""
         await self._assign({key: Entry(value, self._stamp())})
 
     async def update(self, values: Mapping[str, Any]) -> None:
-        """Assign to several keys at once: everybody sees all of it or nothing."""
+        """Set several keys at once: every member sees all of them or none."""
         if values:
             stamp = self._stamp()
             await self._assign({key: Entry(value, stamp) for key, value in values.items()})
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[dict[str, Any]]:
-        """Collect assignments, and make them at once: `async with d.transaction() as t: t["a"] = 1`.
+        """Set several keys at once: `async with d.transaction() as t: t["a"] = 1`.
 
         Nothing is sent if the block raises.
         """
@@ -178,7 +179,7 @@ class ReplicatedDict(Mapping[str, Any]):
 
     def _stamp(self) -> Stamp:
         """Later than all that was seen here, and close to the time of day."""
-        self._clock = max(self._clock + 1, time.time_ns() // 1_000)
+        self._clock = max(self._clock + 1, self._wall() // 1_000)
         return Stamp(self._clock, self.group.member)
 
     # Following the group

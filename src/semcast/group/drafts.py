@@ -71,7 +71,7 @@ class Drafts:
     ) -> MessageId:
         """One message, with what it says about others."""
         if (item is not None) + (items is not None) + (obsoletes is not None) > 1:
-            raise ValueError("a message has an item, or items, or names what it replaces")
+            raise ValueError("pass only one of item=, items=, obsoletes=")
         note = None if obsoletes is None else Enumeration(_ids(obsoletes))
         self.check([payload], note, order)
         if item is not None:
@@ -129,10 +129,10 @@ class Drafts:
         if not payloads:
             raise ValueError("there is nothing to send")
         if order not in ("agreed", "safe"):
-            raise ConfigurationError(f"order {order!r}: there are agreed and safe")
+            raise ConfigurationError(f"order {order!r}: choose agreed or safe")
         if {*map(type, payloads)} != {bytes}:
             strange = next(type(each).__name__ for each in payloads if type(each) is not bytes)
-            raise TypeError(f"payload of type {strange}: bytes are sent, so encode text and copy buffers")
+            raise TypeError(f"payload of type {strange}: must be bytes, so encode text and copy buffers")
         family = self._family
         size = sum(map(len, payloads))
         if size > self._largest < (longest := max(map(len, payloads))):
@@ -152,11 +152,11 @@ class Drafts:
 
     def _check_item(self, item: str) -> None:
         if not isinstance(item, str):
-            raise TypeError(f"item {item!r}: an item is a text")
+            raise TypeError(f"item {item!r}: must be a string")
         if item in self._sound:
             return
         if not item:
-            raise ValueError("item '': an item is a text that is not empty")
+            raise ValueError("item '': must not be empty")
         check_message(b"", Item(item))
         room = self._family.note_room
         if room is not None and (size := len(item.encode())) > (most := room(self._site.packet)):

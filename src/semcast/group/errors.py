@@ -9,31 +9,31 @@ class GroupError(Exception):
 
 
 class GroupClosedError(GroupError):
-    """The group was closed, or this member left it; says why."""
+    """The group was closed, or this member left it or was expelled; the text says why."""
 
 
 class BacklogError(GroupError):
-    """This program waits to send, and what it does not read meanwhile has filled queue and reserve.
+    """The program waits in `send` without reading, and its receive queue and reserve are full.
 
-    Raised by every call that waits. Whoever reads has to go on reading: what it wanted to send was not
-    accepted, but for the first `accepted` messages of the call.
+    Raised by every call that waits to send. Read first, then send again: only the first `accepted` messages
+    of the call were accepted.
     """
 
 
 class SendTimeoutError(GroupError, TimeoutError):
-    """There was no room to send for as long as the call was to wait; says who or what is in the way."""
+    """Flow control did not allow to send within `timeout`; the text names the cause."""
 
 
 class UnconfirmedError(GroupError):
-    """It is not known, or not true, that a message came as far as `confirm` asked for; says why.
+    """A message could not be confirmed as `confirm` asked; the text says why.
 
-    The message was accepted: others may have it, or get it yet.
+    The message was accepted: others may have it, or get it later.
     """
 
 
 class ConfigurationError(GroupError):
-    """A setting that makes no sense; says which, and what would."""
+    """An invalid setting; the text says which one, and what is allowed."""
 
 
 class CallError(GroupError):
-    """A call that cannot be made, or of which nobody will know what came; says why."""
+    """A call that cannot be made, or whose outcome will never be known; the text says why."""

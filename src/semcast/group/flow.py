@@ -1,7 +1,7 @@
 """Being held back, for people: what `stats()` says of it, and a line in the log when it lasts."""
 
 import logging
-import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -14,7 +14,7 @@ _LONG: Nanos = SECOND
 
 
 class HeldUp(msgspec.Struct, frozen=True):
-    """Who or what keeps a member from sending."""
+    """Which member or resource keeps this member from sending."""
 
     by: MemberId | None
     """A member, where it is one."""
@@ -29,10 +29,14 @@ class FlowLog:
     Args:
         group: its name.
         seat: of the member.
+        clock: of the machine.
+        wall: the time of day there.
     """
 
-    def __init__(self, group: str, seat: Seat) -> None:
+    def __init__(self, group: str, seat: Seat, clock: Callable[[], Nanos], wall: Callable[[], Nanos]) -> None:
         self._group = group
+        self._clock = clock
+        self._wall = wall
         self._seat = seat
         self._logged: Nanos | None = None  # since when the one was held back that the log tells of
 
@@ -42,7 +46,7 @@ class FlowLog:
         if current is None:
             return None
         cause, since = current
-        return HeldUp(cause.by, cause.why, time.time() - (time.monotonic_ns() - since) / SECOND)
+        return HeldUp(cause.by, cause.why, (self._wall() - self._clock() + since) / SECOND)
 
     def why(self) -> str:
         """In words, for an error."""
@@ -53,7 +57,7 @@ class FlowLog:
 
     def look(self) -> None:
         """Once a second, in the loop's thread: tell what has lasted for long, once, and its end."""
-        current, now = self._seat.holdup.now, time.monotonic_ns()
+        current, now = self._seat.holdup.now, self._clock()
         if current is None:
             if self._logged is not None:
                 _LOG.info("%s: %s may send again", self._group, self._seat.member)

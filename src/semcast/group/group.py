@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from secrets import token_hex
 from types import TracebackType
 from typing import Any
 
@@ -58,6 +57,8 @@ class Group(SendingSide, CallingSide):
         self.settings = settings
         self._application = _running_loop()
         parts = build(name, settings, state=state is not None)
+        machine = parts.machine
+        self._machine, self._clock = machine, machine.clock
         self.member = parts.member
         """Who this is; another incarnation where the group went on without it."""
         self.largest = parts.largest
@@ -77,9 +78,13 @@ class Group(SendingSide, CallingSide):
             self.is_over,
             receives=settings.receive,
             ahead=Ahead(settings.queue_messages, parse_size(settings.queue_bytes)),
+            clock=machine.clock,
+            pace=machine.pace,
         )
         self._gathering = Gathering(name, self._handover, self._seat, self._check_open)
-        self._room = Room(name, self._handover, self._loop.wake, self._check_open, works.flow.why)
+        self._room = Room(
+            name, self._handover, self._loop.wake, self._check_open, works.flow.why, machine.clock
+        )
         self._desk = CallDesk(
             name,
             parts.member,
@@ -87,6 +92,7 @@ class Group(SendingSide, CallingSide):
             send=self._drafts.marked,
             has_room=self._room.open_for,
             room=self._wait_for_call_room,
+            clock=machine.clock,
             journal=works.journal,
         )
         self._inbox.attach(self._desk)
@@ -140,7 +146,7 @@ class Group(SendingSide, CallingSide):
         await self.close()
 
     async def close(self) -> None:
-        """Leave the group and stop. What was sent reaches everybody first, if that takes but seconds."""
+        """Leave the group. Waits a few seconds until messages already sent have reached everybody."""
         if self._closed:
             await self._over.wait()  # somebody else has begun to
             return
@@ -165,7 +171,7 @@ class Group(SendingSide, CallingSide):
             raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
 
     def discard(self) -> None:
-        """Let go of sockets and folder, where nobody will enter it."""
+        """Release sockets and folder of a group that is never entered."""
         assert not self._entered
         self._closed = True
         self._over.set()
@@ -176,18 +182,18 @@ class Group(SendingSide, CallingSide):
         self._over.set()
 
     def leave_on_signals(self, *signals: signal.Signals) -> None:
-        """Leave in good order at SIGINT or SIGTERM, or at these: `async for` ends, and `async with` with it.
+        """Close the group on SIGINT and SIGTERM, or on the given signals: `async for` and `async with` end.
 
-        To be called in the main thread. A second signal does what it would have done without this.
+        Call it in the main thread. A second signal has its usual effect.
         """
         self._check_open()
         self._signals.start(signals or ENDING, lambda: self._application.create_task(self.close()))
 
     async def wait_for(self, members: int, timeout: float | None = None) -> View:
-        """Wait until this member is in a view of so many members at least; returns that view.
+        """Wait until this member is in a view of at least this many members; returns that view.
 
-        It is the view of the protocol: the program need not have iterated up to it. After `timeout` seconds
-        TimeoutError says who is there.
+        The program need not have read the events up to this view. After `timeout` seconds it raises
+        TimeoutError, which says who is there.
         """
         return await self._gathering.wait_for(members, timeout)
 
@@ -221,9 +227,9 @@ class Group(SendingSide, CallingSide):
     # Receiving
 
     def batches(self) -> AsyncIterator[Sequence[GroupDelivery]]:
-        """What happens, in lists: runs of messages (`Batch`), and changes of view between them.
+        """Iterate over lists of events: runs of messages (`Batch`), and view changes between them.
 
-        Ends when this program closes the group.
+        Faster than one event at a time. Ends when this program closes the group.
         """
         return self._inbox.batches()
 
@@ -235,7 +241,7 @@ class Group(SendingSide, CallingSide):
         return self._inbox.events()
 
     def reads(self) -> None:
-        """This program will iterate: nothing is dropped for it, however long it takes until it does."""
+        """Announce that this program will read: nothing is dropped for it until it does."""
         self._inbox.begin()
 
     def poll(self) -> Sequence[GroupDelivery]:
@@ -247,7 +253,7 @@ class Group(SendingSide, CallingSide):
         self._inbox.dealt_with()
 
     def is_over(self) -> bool:
-        """Whether this program has closed the group; raises where it ended otherwise."""
+        """Whether this program has closed the group. Raises if the group ended for another reason."""
         if self._closed and self._seat.failure is None:
             return True
         self._check_open()
@@ -255,9 +261,9 @@ class Group(SendingSide, CallingSide):
 
     @property
     def view(self) -> View | None:
-        """The latest view that this program has seen; none where it comes back to its group.
+        """The latest view that this program has read; None while it rejoins.
 
-        The one its member is in, where this program is given nothing.
+        With `receive=False`, the current view of its member.
         """
         if not self.settings.receive and self._seat.settled:
             return self._seat.stack.view()
@@ -265,7 +271,7 @@ class Group(SendingSide, CallingSide):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where this member listens: an address that others may have among their `peers`."""
+        """The address this member listens on; others may list it in `peers`."""
         return self._hub.endpoint.address
 
     @property
@@ -278,16 +284,16 @@ class Group(SendingSide, CallingSide):
         self._inbox.caller = caller
 
     def reform(self) -> None:
-        """Go on without the members that are not within reach: you vouch that they are gone.
+        """Form a new view without the unreachable members. You vouch that they are dead.
 
-        For groups with agreed views that have lost their majority, and `reform = manual`, or members that
-        never come back. If they are not gone, there are two groups. May be called from any thread.
+        For groups with agreed views that have lost their majority, with `reform = manual` or with members
+        that never come back. If those are alive, the group splits in two. Thread-safe.
         """
         self._handover.call(lambda stack, now: stack.reform(now))
         self._loop.wake()
 
     def receipts(self) -> list[Purged]:
-        """What was purged here since the last call, and because of what."""
+        """Receipts of the messages purged here since the last call, and what replaced them."""
         return self._works.receipts.take()
 
     # For what is built on top of a group
@@ -308,18 +314,18 @@ class Group(SendingSide, CallingSide):
 
     @property
     def folder(self) -> Path | None:
-        """Where this member keeps what must outlive a crash, if it has a disk."""
+        """The folder of this member's records, if it has one (`data`)."""
         return None if self._works.disk is None else self._works.disk.path
 
     # About it
 
     @property
     def metrics_address(self) -> tuple[str, int] | None:
-        """Where metrics are served, if that was wanted."""
+        """The address at which metrics are served, if `metrics` is set."""
         return self._works.metrics.address
 
     def members(self) -> Sequence[MemberId]:
-        """Those in the view that the protocol is in; the program may not have iterated up to it."""
+        """The members of the current view, which the program may not have read yet."""
         return self._seat.members()
 
     def stats(self) -> GroupStatistics:
@@ -374,8 +380,8 @@ class Group(SendingSide, CallingSide):
         if not self.settings.rejoin or self._closed:
             return None
         if self._works.disk is not None:
-            return MemberId(former.name, self._works.disk.renew()), Random(token_hex(8))
-        return next_incarnation(former), Random(token_hex(8))
+            return MemberId(former.name, self._works.disk.renew()), self._machine.chance()
+        return next_incarnation(self._machine, former), self._machine.chance()
 
     def _check_open(self) -> None:
         if self._seat.failure is not None:
@@ -404,6 +410,6 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 def _check_state(family: Family, settings: GroupSettings, state: StateHooks | None) -> None:
     if state is not None and not family.transfers:
         able = " or ".join(each.name for each in FAMILIES if each.transfers)
-        raise ConfigurationError(f"state is handed over with stack {able}, and this is {settings.stack}")
+        raise ConfigurationError(f"state= needs stack {able}; this group has stack {settings.stack}")
     if state is not None and not settings.receive:
-        raise ConfigurationError("state= needs what is delivered, and receive is off")
+        raise ConfigurationError("state= needs receive=True")

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -10,7 +9,7 @@ from typing import cast
 
 from semcast.core.events import Rejoining, ViewChange
 from semcast.core.handover import Handover
-from semcast.core.ids import SECOND, MessageId
+from semcast.core.ids import SECOND, MessageId, Nanos
 from semcast.core.messages import Batch, PrivateMessage
 from semcast.core.reading import LONG
 from semcast.core.views import View
@@ -18,6 +17,7 @@ from semcast.group.ahead import Ahead, Portion
 from semcast.group.calling import CallDesk, Heard
 from semcast.group.errors import BacklogError, ConfigurationError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
+from semcast.group.machine import Pace
 from semcast.net.seat import Seat
 from semcast.patterns.calls import Whisper, marked, read
 
@@ -35,6 +35,8 @@ class Inbox:
         is_over: whether the program has closed the group; raises where it ended otherwise.
         receives: whether anything is delivered at all.
         ahead: what is read before the program asks for it.
+        clock: of the machine.
+        pace: how much slower the program is there than it is, if it is.
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class Inbox:
         *,
         receives: bool,
         ahead: Ahead,
+        clock: Callable[[], Nanos],
+        pace: Pace | None = None,
     ) -> None:
         self.view: View | None = None
         """The latest view that the program has seen."""
@@ -65,6 +69,8 @@ class Inbox:
         self._loops = 0  # of the program that iterate
         self._taken: Sequence[GroupDelivery] = ()  # what begins with a call that nobody has looked at
         self._ahead = ahead
+        self._clock = clock
+        self._pace = pace
         self._taking = threading.RLock()  # a program without asyncio reads in a thread of its own
         self._desk: CallDesk | None = None
         self._callers = 0  # who reads waits for so many answers
@@ -128,13 +134,15 @@ class Inbox:
 
     def dealt_with(self) -> None:
         """The program has dealt with what it took, and comes back for more."""
-        self._handover.dealt_with(time.monotonic_ns())
+        self._handover.dealt_with(self._clock())
 
     async def _take(self) -> Sequence[GroupDelivery]:
         """The next list, as soon as there is one; nothing at the end."""
         self.begin()
         while self or await self._arrival():
             if deliveries := self._next():
+                if self._pace is not None:
+                    await asyncio.sleep(self._pace(deliveries))
                 return deliveries
             await asyncio.sleep(0)  # there were only calls: who answers them wants to run, too
         return ()
@@ -166,7 +174,7 @@ class Inbox:
         if not taken:
             if not self._handover:
                 return _EMPTY
-            taken = self._seat.take(time.monotonic_ns())
+            taken = self._seat.take(self._clock())
         news: list[GroupDelivery] = []
         for place, each in enumerate(taken):
             if type(each) is not Batch:
@@ -237,8 +245,8 @@ class Inbox:
         reading = self._reader is not None and self._reader == self.caller()
         if reading and self._handover.hooks is not None:
             raise BacklogError(
-                f"{self._name}: who iterates cannot wait for answers where state is handed over:"
-                " who joins would wait, too; call from another task or thread"
+                f"{self._name}: the task that reads events cannot wait for replies in a group with state=:"
+                " joiners would wait, too; call from another task or thread"
             )
         self._callers += reading
         try:
@@ -276,7 +284,7 @@ class Inbox:
     def _read_ahead(self) -> bool:
         """Take what there is, as far as it can be kept; returns whether that may go on."""
         with self._taking:
-            if self._ahead.full or (self._ahead.messages and self._handover.at_state(time.monotonic_ns())):
+            if self._ahead.full or (self._ahead.messages and self._handover.at_state(self._clock())):
                 return self._make_room()
             portion = self._advance()
             if portion[0]:

@@ -6,7 +6,7 @@ say, and nothing about keys.
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from semcast.core.events import (
     Away,
@@ -19,7 +19,7 @@ from semcast.core.events import (
     TransitionalView,
     ViewChange,
 )
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.turn import Onlooker
 from semcast.net.addresses import written
 from semcast.net.hub import Hub
@@ -58,8 +58,9 @@ class GroupLog(Onlooker):
         member: who this is.
     """
 
-    def __init__(self, group: str, member: MemberId) -> None:
+    def __init__(self, group: str, member: MemberId, clock: Callable[[], Nanos] = time.monotonic_ns) -> None:
         self._group = plain(group)
+        self._clock = clock
         self._member = member
         self._left: Left | None = None
         self._refused: dict[tuple[MemberId, str], float] = {}  # who was not let in and why, told when
@@ -122,7 +123,7 @@ class GroupLog(Onlooker):
 
     def _away(self) -> None:
         """Who loses its logger may lose it over and over: once in a while is enough."""
-        now = time.monotonic()
+        now = self._clock() / SECOND
         if now - self._unheard >= _AGAIN:
             self._unheard = now
             _GROUP.warning(
@@ -133,7 +134,7 @@ class GroupLog(Onlooker):
 
     def _not_admitted(self, event: NotAdmitted) -> None:
         """Who is refused comes again and again: once in a while is enough."""
-        what, now = (event.member, event.cause), time.monotonic()
+        what, now = (event.member, event.cause), self._clock() / SECOND
         if now - self._refused.get(what, -_AGAIN) < _AGAIN:
             return
         if len(self._refused) >= _MOST_REFUSED:
@@ -191,8 +192,9 @@ class NetworkLog:
         hub: where they arrive.
     """
 
-    def __init__(self, group: str, hub: Hub) -> None:
+    def __init__(self, group: str, hub: Hub, clock: Callable[[], Nanos] = time.monotonic_ns) -> None:
         self._group = plain(group)
+        self._clock = clock
         self._hub = hub
         self._namesakes: dict[str, float] = {}  # names that several have, told when
         self._told: dict[str, tuple[int, float]] = {}  # what -> how often by then, and when it was told
@@ -217,7 +219,7 @@ class NetworkLog:
             where = "a place unknown" if address is None else written(address)
             places.setdefault(member.name, []).append(where)
         for name, found in places.items():
-            now = time.monotonic()
+            now = self._clock() / SECOND
             if len(found) > 1 and now - self._namesakes.get(name, -_AGAIN) >= _AGAIN:
                 self._namesakes = {each: at for each, at in self._namesakes.items() if now - at < _AGAIN}
                 self._namesakes[name] = now
@@ -230,7 +232,7 @@ class NetworkLog:
 
     def _tell(self, what: str, count: int) -> None:
         before, at = self._told.get(what, (0, -_AGAIN))
-        now = time.monotonic()
+        now = self._clock() / SECOND
         if count > before and now - at >= _AGAIN:
             self._told[what] = count, now
             _NETWORK.warning("%s: %d datagrams %s", self._group, count - before, what)

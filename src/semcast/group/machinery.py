@@ -13,6 +13,7 @@ from semcast.core.views import View
 from semcast.group.drafts import Drafts
 from semcast.group.flow import FlowLog
 from semcast.group.logs import GroupLog, NetworkLog
+from semcast.group.machine import Witness
 from semcast.group.metrics import Metrics
 from semcast.group.settings import GroupSettings, parse_size
 from semcast.group.stacks import Parts
@@ -26,7 +27,6 @@ from semcast.patterns.calls import CallCounts
 
 if TYPE_CHECKING:
     from semcast.group.call_journal import CallJournal
-    from semcast.group.recording import Recording
 
 Renew = Callable[[MemberId], tuple[MemberId, Random] | None]
 
@@ -58,9 +58,10 @@ class Machinery:
         self.disk = parts.disk
         self.metrics = Metrics(name, settings.metrics)
         self.receipts, self.openings = Receipts(), Openings()
-        self.log = GroupLog(name, parts.member)
+        machine = parts.machine
+        self.log = GroupLog(name, parts.member, machine.clock)
         self._keys, self.lease = parts.keys, parts.lease
-        self._recordings = _recordings(name, settings, parts)
+        self._recordings: list[Witness] = _recordings(name, settings, parts)
         self.journal = _call_journal(name, settings, parts)
         """Of its calls, if these are recorded."""
         self.handover = Handover(
@@ -84,12 +85,12 @@ class Machinery:
         )
         self.drafts = _drafts(parts, self.seat, self.journal)
         self._connect(name, settings, parts)
-        self.flow = FlowLog(name, self.seat)
-        self._network = NetworkLog(name, self.hub)
+        self.flow = FlowLog(name, self.seat, machine.clock, machine.wall)
+        self._network = NetworkLog(name, self.hub, machine.clock)
 
     def _connect(self, name: str, settings: GroupSettings, parts: Parts) -> None:
         """The seat with the hub, and the hub with the loop."""
-        lease = parts.lease
+        lease, machine = parts.lease, parts.machine
         self.hub = Hub(
             parts.member,
             lease.exchange,
@@ -99,10 +100,13 @@ class Machinery:
             datagram=settings.datagram,
             multicast=settings.fanout == "multicast",
             tend=self._tend,
+            draw=lambda: int.from_bytes(machine.random_bytes(8)) >> 3,
         )
         self.hub.seat(self.seat)
         group = name if lease.shared else ""
-        self.loop = Loop(str(parts.member), self.hub, group=group, source=lease.exchange)
+        self.loop = Loop(
+            str(parts.member), self.hub, group=group, source=lease.exchange, drivers=machine.drivers
+        )
         self.seat.wake_loop = self.hub.wake = self.loop.wake
 
     def start(self) -> None:
@@ -149,7 +153,10 @@ class Machinery:
             self._keys.tend()
 
 
-def _recordings(group: str, settings: GroupSettings, parts: Parts) -> "list[Recording]":
+def _recordings(group: str, settings: GroupSettings, parts: Parts) -> list[Witness]:
+    witness = parts.machine.witness(group, settings, parts)
+    if witness is not None:
+        return [witness]
     if not settings.record:
         return []
     from semcast.group.recording import open_recording  # noqa: PLC0415 (histories need pyarrow: slow to load)

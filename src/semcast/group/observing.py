@@ -1,11 +1,11 @@
 """From settings to an observer: whoever may join a group may watch it."""
 
 from collections.abc import Sequence
-from secrets import token_hex
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.group.families import FAMILIES
+from semcast.group.machine import MACHINE
 from semcast.group.sealing import check_exposure, codec_of, keyring_of
 from semcast.group.settings import GroupSettings, check_group
 from semcast.group.stacks import bind_address, fixed_members, open_endpoint
@@ -20,16 +20,17 @@ def observe(group: str, settings: GroupSettings) -> Observer:
     With `multicast = false` they do so at their `peers` only: then this must be bound to one of those.
     """
     check_group(group)
+    machine = MACHINE.get()
     bind = bind_address(settings)
-    check_exposure(bind, settings)
+    check_exposure(bind, settings, machine)
     keyring = keyring_of(settings)
     members = fixed_members(settings)
     endpoint = open_endpoint(group, settings, bind)
-    name = f"observer-{token_hex(4)}"
+    name = f"observer-{machine.random_bytes(4).hex()}"
     kinds = [kind for family in FAMILIES for kind in family.kinds]
     frames = tuple(PROTOCOLS.frames())
     made = [
-        codec_of(group, alike, endpoint.datagram_bytes, name, keyring, settings, frames)
+        codec_of(machine, group, alike, endpoint.datagram_bytes, name, keyring, settings, frames)
         for alike in (members, *kinds)
     ]
     files = [keys for _, keys in made if keys is not None]
@@ -38,7 +39,9 @@ def observe(group: str, settings: GroupSettings) -> Observer:
         for each in files:
             each.tend()
 
-    return Observer(endpoint, AnyCodec([codec for codec, _ in made]), MemberId(name), tend=tend)
+    return Observer(
+        endpoint, AnyCodec([codec for codec, _ in made]), MemberId(name), clock=machine.clock, tend=tend
+    )
 
 
 class AnyCodec:

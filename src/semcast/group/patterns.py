@@ -25,11 +25,11 @@ _LOG = logging.getLogger("semcast.group")
 
 
 class Live(Generic[P]):
-    """One member's part in a group that runs a pattern and does nothing else. Made by `live`.
+    """A member of a group that runs a pattern. Made by `live`.
 
-    What happens in the group reaches the pattern in a task of its own, and what the pattern wants to
-    multicast leaves by itself. Who joins is given the state. If the pattern raises, or what it wants to send
-    cannot be sent, the log says so, this member leaves, and whoever waits here is told.
+    A task of its own passes events to the pattern and sends its messages. Joiners get the state. If the
+    pattern raises, or a message cannot be sent, the error is logged, this member leaves, and waiting calls
+    raise.
     """
 
     def __init__(self, group: str, make: Callable[[MemberId], P], **settings: Any) -> None:
@@ -49,7 +49,7 @@ class Live(Generic[P]):
 
     @property
     def pattern(self) -> P:
-        """For the program, in the thread of its loop: what it makes it want to send leaves soon after."""
+        """The pattern. Use it in the thread of the event loop; messages it creates are sent soon after."""
         self._loop.call_soon(self._offer)
         return self._pattern
 
@@ -71,7 +71,7 @@ class Live(Generic[P]):
         await self.close()
 
     async def close(self) -> None:
-        """Leave the group; what the pattern has not sent by then is not sent any more."""
+        """Leave the group. Messages that the pattern has not sent yet are dropped."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -81,16 +81,16 @@ class Live(Generic[P]):
     # For the program
 
     async def until(self, condition: Callable[[P], bool]) -> None:
-        """Wait until something holds of the pattern."""
+        """Wait until a condition on the pattern holds."""
         async with self._changed:
             await self._changed.wait_for(lambda: condition(self._pattern) or self._ended() is not None)
         if not condition(self._pattern):
             raise self._ended() or GroupClosedError(f"{self.group.name} is closed")
 
     async def answer(self, number: int) -> Numbered:
-        """The answer to what the pattern gave this number: a request or a read.
+        """Wait for the answer to the request or read with this number.
 
-        Raises GroupError if this member was put out of the group before: then nobody knows.
+        Raises GroupError if this member is expelled before: then the outcome is unknown.
         """
         asked = self._pattern
         async with self._changed:
@@ -100,7 +100,7 @@ class Live(Generic[P]):
         if number in self._answers:
             return self._answers.pop(number)
         if self._pattern is not asked:
-            raise GroupError(f"{asked.me} was put out of {self.group.name} before {number} was answered")
+            raise GroupError(f"{asked.me} was expelled from {self.group.name} before {number} was answered")
         raise self._ended() or GroupClosedError(f"{self.group.name} is closed")
 
     def _ended(self) -> GroupError | None:
@@ -196,8 +196,8 @@ class Live(Generic[P]):
 def live(group: str, make: Callable[[MemberId], P], **settings: Any) -> Live[P]:
     """Run a pattern in a group of its own: `async with semcast.live(...) as service`.
 
-    `make` builds the pattern for a member: the class itself, where it needs nothing else. Settings are those
-    of `semcast.join`; the stack is vsync, in the order that the pattern needs.
+    `make` builds the pattern for a member; the class itself if it needs nothing else. Settings are those of
+    `semcast.join`; the stack is vsync, with the order that the pattern needs.
     """
     chosen = {"stack": "vsync", **settings}
     kind = make if isinstance(make, type) else None

@@ -35,6 +35,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of messages in it, where they have company."""
     state: bool
     """Whether who joins is given the state of the application."""
+    epoch: int = 0
+    """The time of day, in nanoseconds, when the clock of the machine stood at 0."""
 
 
 class Asked(msgspec.Struct, frozen=True):

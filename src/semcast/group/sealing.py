@@ -1,15 +1,14 @@
 """From a key file to a codec; and the rule that without a key nobody listens beyond this host."""
 
-import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.group.errors import ConfigurationError
+from semcast.group.machine import Machine
 from semcast.group.settings import GroupSettings
-from semcast.net.addresses import Address, is_loopback, written
+from semcast.net.addresses import Address, written
 from semcast.net.keyfile import KeyFile, KeyFileError, load_keyring
 from semcast.wire import Codec, DatagramCodec
 from semcast.wire.datagrams import fingerprint
@@ -17,9 +16,9 @@ from semcast.wire.keyring import Keyring
 from semcast.wire.sealing import OVERHEAD, SealedCodec, Sealer
 
 
-def check_exposure(bind: Address, settings: GroupSettings) -> None:
+def check_exposure(bind: Address, settings: GroupSettings, machine: Machine) -> None:
     """Raise unless this address is safe to listen on."""
-    if not is_loopback(bind) and not settings.key_file and not settings.insecure:
+    if machine.exposed(bind) and not settings.key_file and not settings.insecure:
         raise ConfigurationError(
             f"bind {written(bind)}: beyond loopback a group needs a key (key_file, see `semcast keygen`),"
             " or insecure = true"
@@ -42,6 +41,7 @@ def room_in(datagram: int, keyring: Keyring | None) -> int:
 
 
 def codec_of(
+    machine: Machine,
     group: str,
     members: Sequence[MemberId],
     room: int,
@@ -53,6 +53,7 @@ def codec_of(
     """The codec of a group, sealed where there are keys, and what keeps the keys up to date.
 
     Args:
+        machine: that it runs on.
         group: its name.
         members: those who are always in it, where that is fixed.
         room: bytes of a datagram before it is sealed.
@@ -64,9 +65,9 @@ def codec_of(
     codec = Codec(group, members, room, frames)
     if keyring is None:
         return codec, None
-    now = time.time_ns() // 1_000_000
-    sealer = Sealer(keyring, fingerprint(group, members), name, os.urandom, now)
-    return SealedCodec(codec, sealer), KeyFile(_path(settings), sealer)
+    now = machine.wall() // 1_000_000
+    sealer = Sealer(keyring, fingerprint(group, members), name, machine.random_bytes, now)
+    return SealedCodec(codec, sealer), KeyFile(_path(settings), sealer, machine.wall)
 
 
 def _path(settings: GroupSettings) -> Path:

@@ -1,7 +1,6 @@
 """How a program sends in its group: one message, many, or several items at once."""
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -9,7 +8,7 @@ from typing import overload
 
 from semcast.core.events import Confirmed
 from semcast.core.handover import Handover
-from semcast.core.ids import MessageId
+from semcast.core.ids import SECOND, MessageId, Nanos
 from semcast.group.confirming import Confirm, Confirmation, Confirmations, check_confirm
 from semcast.group.drafts import Drafts, Order, portions
 from semcast.group.errors import GroupError
@@ -24,6 +23,7 @@ class SendingSide(ABC):
     """The part of a `Group` that sends: a base class, so that no message costs another call."""
 
     settings: GroupSettings
+    _clock: Callable[[], Nanos]
     _confirmations: Confirmations
     _drafts: Drafts
     _family: Family
@@ -107,7 +107,7 @@ class SendingSide(ABC):
             return self._drafts.plain(payload)
         asked: Confirm | None = "logged" if logged else confirm
         check_confirm(asked, self._family)
-        began = time.monotonic()
+        began = self._clock()
         if not self._room.open_for(1):
             await self._wait_for_room(1, timeout)
         if asked is None:
@@ -118,7 +118,9 @@ class SendingSide(ABC):
         except BaseException:
             answer.cancel()  # it was refused: there will be none
             raise
-        left = None if timeout is None or asked != "logged" else timeout - (time.monotonic() - began)
+        left = None
+        if timeout is not None and asked == "logged":
+            left = timeout - (self._clock() - began) / SECOND
         confirmation = await self._confirmation(sent, answer, left)
         return confirmation if confirm is not None else sent
 
@@ -245,9 +247,9 @@ class SendingSide(ABC):
         hand_over: Callable[[int, int, int], MessageId],
     ) -> MessageId:
         """Hand over messages cut like this, as there is room."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else self._clock() + timeout * SECOND
         for start, stop, size in cuts:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left = None if deadline is None else max(0.0, deadline - self._clock()) / SECOND
             try:
                 await self._wait_for_room(stop - start, left)
             except GroupError as error:

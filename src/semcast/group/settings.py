@@ -1,6 +1,5 @@
 """How a group is configured: arguments, then `SEMCAST_*`, then `semcast.toml`, then defaults."""
 
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -15,6 +14,7 @@ from semcast.core.ids import MAX_NAME, MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.core.registry import UnknownNameError
 from semcast.extensions import load_families
 from semcast.group.errors import ConfigurationError
+from semcast.group.machine import MACHINE
 from semcast.group.registry import FAMILIES
 from semcast.net.addresses import AddressError, split_address
 
@@ -31,84 +31,88 @@ MAX_GROUP = 256
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about any live group. A stack may have a type of its own, with more."""
+    """The settings of every live group. A stack may have a type of its own, with more settings."""
 
     name: str = ""
-    """Of this member; made up where it is empty. A program that restarts may keep its name."""
+    """Name of this member, at most 64 bytes; generated if empty. A restarted program may keep its name."""
     stack: str = DEFAULT_STACK
-    """`ring` (members come and go), `vsync` (agreed views, one primary), `s-rm` (a fixed list),
-    `replication` (servers of a replicated service)."""
+    """Protocol stack: `ring` (total order, both sides of a partition go on), `vsync` (agreed views, only the
+    majority goes on), `s-rm` (fixed membership), `gossip` (publish/subscribe with loggers), `replication`
+    (servers of a replicated service)."""
     rejoin: bool = True
-    """Where that can be (vsync): come back by itself when the group went on without this member."""
+    """vsync: rejoin automatically after the group has expelled this member."""
     members: tuple[str, ...] = ()
-    """Where these are fixed (s-rm): every member as `name=address:port`, the same list everywhere."""
+    """s-rm: all members, each as `name=address:port`. The same list at every member."""
     bind: str = ""
-    """Address and port to listen on. By default loopback, with a key this host's address on its network."""
+    """Address and port to listen on. Default: loopback; with a key, this host's network address."""
     peers: tuple[str, ...] = ()
-    """Addresses to look for others at, besides the meeting point."""
+    """Addresses of other members to contact, in addition to multicast discovery."""
     multicast: bool = True
-    """Whether to look for others at the group's meeting point."""
+    """Discover other members by IP multicast, at an address derived from the group's name."""
     fanout: str = "unicast"
-    """What is for everybody: `unicast`, a datagram for each; `multicast`, one, where all are heard there."""
+    """How a frame is sent to all members: `unicast` (one datagram for each) or `multicast` (one for all, as
+    long as all members hear each other by IP multicast)."""
     key_file: str = ""
-    """A keyring made by `semcast keygen`."""
+    """Keyring file made by `semcast keygen`. All datagrams are encrypted and authenticated with it."""
     insecure: bool = False
-    """Listen beyond loopback without a key."""
+    """Allow listening beyond loopback without a key."""
     data: str = ""
-    """vsync, replication: folder for what must outlive a crash. Needs a name; members may share it."""
+    """vsync, replication: folder for records that must survive a crash. Needs `name`. Members of one host may
+    share the folder."""
     record: str = ""
-    """Folder for a recording of what happens here."""
+    """Folder for a recording of this member's events, for `semcast check`."""
     record_run: str = ""
-    """Name of the recorded run, the same at all members; the group's by default."""
+    """Name of the recorded run, the same at all members. Default: the name of the group."""
     policy: str = "purge"
-    """What to do when the application is too slow: block, purge, leave."""
+    """What to do when the program reads too slowly: `purge` (skip obsolete messages, then slow the group
+    down), `leave` (skip, then leave the group) or `block` (slow the group down and skip nothing)."""
     queue_messages: int = 1024
-    """Messages that wait for the application."""
+    """Receive queue: messages that may wait for the program."""
     queue_bytes: str = "64MiB"
-    """Bytes of these. The last may exceed it, so that a message of any size is received."""
+    """Receive queue in bytes. The last message may exceed it, so that a message of any size is received."""
     send_messages: int = 4096
-    """Messages that wait to be sent."""
+    """Send queue: messages that may wait to be sent before `send` blocks."""
     send_bytes: str = "64MiB"
-    """Bytes of these. The last may exceed it, too."""
+    """Send queue in bytes. The last message may exceed it."""
     reserve: str = "64MiB"
-    """What is received beyond `queue_messages` while the program waits in `send`, each message with 64 bytes
-    more than it has."""
+    """Extra receive buffer, used while the program waits in `send`. Each message counts 64 bytes more than
+    its payload."""
     receive: bool = True
-    """Whether this program is given anything. One that only publishes need not be."""
+    """Deliver messages to this program. Set it to false for a program that only publishes."""
     window: int = 0
-    """ring: packets under way, at most; 0 for what a receiver's socket holds."""
+    """ring: flow control window in packets. 0: as many as a receiver's socket buffer holds."""
     datagram: int = 0
-    """Bytes of a datagram; 0 for what the network carries whole."""
+    """Largest datagram in bytes. 0: 60,000 on loopback, 1400 elsewhere."""
     token_loss: str = "500ms"  # noqa: S105
-    """How long a member may be silent before the others go on without it."""
+    """Failure timeout: a member that is silent for this long is expelled from the view. At least 10 ms."""
     metrics: str = ""
-    """Address and port of an endpoint for Prometheus."""
+    """Address and port at which to serve metrics for Prometheus."""
 
     def __post_init__(self) -> None:
         if self.fanout not in ("unicast", "multicast"):
-            raise ConfigurationError(f"fanout {self.fanout!r}: there are unicast and multicast")
+            raise ConfigurationError(f"fanout {self.fanout!r}: choose unicast or multicast")
         if self.fanout == "multicast" and not self.multicast:
-            raise ConfigurationError("fanout 'multicast' needs the meeting point, and multicast is off")
+            raise ConfigurationError("fanout = multicast needs multicast = true")
         if self.policy not in ("block", "purge", "leave"):
-            raise ConfigurationError(f"policy {self.policy!r}: there are block, purge and leave")
+            raise ConfigurationError(f"policy {self.policy!r}: choose block, purge or leave")
         for name in ("queue_messages", "send_messages"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.window and not 4 <= self.window <= 4096:
-            raise ConfigurationError(f"window of {self.window} packets: between 4 and 4096, or 0")
+            raise ConfigurationError(f"window of {self.window} packets: must be 0, or from 4 to 4096")
         if self.datagram and not 500 <= self.datagram <= 65_000:
-            raise ConfigurationError(f"datagram of {self.datagram} bytes: between 500 and 65000, or 0")
+            raise ConfigurationError(f"datagram of {self.datagram} bytes: must be 0, or from 500 to 65000")
         if self.data and not self.name:
-            raise ConfigurationError("data needs a name: by it a member that restarts finds its records")
+            raise ConfigurationError(
+                "data needs a name: a member finds its records by its name after a restart"
+            )
         parse_size(self.reserve)
         for name in ("queue_bytes", "send_bytes"):
             if parse_size(getattr(self, name)) < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {getattr(self, name)}")
         if parse_duration(self.token_loss, "token_loss") < LEAST_TOKEN_LOSS:
             least = LEAST_TOKEN_LOSS // MILLISECOND
-            raise ConfigurationError(
-                f"token_loss {self.token_loss!r}: at least {least}ms, in which members and network can answer"
-            )
+            raise ConfigurationError(f"token_loss {self.token_loss!r}: must be at least {least}ms")
         check_name(self.name)
         for name in ("bind", "metrics"):
             if text := getattr(self, name):
@@ -120,19 +124,17 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def check_group(name: str) -> None:
     """Raise unless a group can have this name."""
     if not isinstance(name, str):
-        raise ConfigurationError(f"the name of a group is text, not {type(name).__name__}")
+        raise ConfigurationError(f"the name of a group must be a string, not {type(name).__name__}")
     if not name:
         raise ConfigurationError("a group needs a name")
     if (size := _size(name, "the name of a group")) > MAX_GROUP:
-        raise ConfigurationError(f"the name of a group has {size} bytes: at most {MAX_GROUP} are allowed")
+        raise ConfigurationError(f"the name of a group has {size} bytes; at most {MAX_GROUP} are allowed")
 
 
 def check_name(name: str) -> None:
     """Raise unless a member can have this name, or none."""
     if (size := _size(name, "name")) > MAX_NAME:
-        raise ConfigurationError(
-            f"name of {size} bytes: at most {MAX_NAME} are allowed, it is in every frame"
-        )
+        raise ConfigurationError(f"name of {size} bytes: at most {MAX_NAME} are allowed")
 
 
 def _size(text: str, what: str) -> int:
@@ -150,8 +152,10 @@ def resolve(given: Mapping[str, Any], folder: Path | None = None) -> GroupSettin
     load_families()
     known = {field.name: field for family in FAMILIES for field in fields(family.settings)}
     _refuse_unknown("no such setting: ", given, known)
-    found: dict[str, Any] = _from_file((folder or Path.cwd()) / FILE, known)
-    found |= _from_environment(known)
+    machine = MACHINE.get()
+    file = machine.file(folder, FILE)
+    found: dict[str, Any] = {} if file is None else _from_file(file, known)
+    found |= _from_environment(machine.environment, known)
     found.update({name: value for name, value in given.items() if value is not None})
     try:
         family = FAMILIES.of(str(found.get("stack", DEFAULT_STACK)))
@@ -179,7 +183,7 @@ def _refuse_unknown(prefix: str, names: Iterable[str], known: Iterable[str]) -> 
     """Name the first that does not exist, and what may have been meant."""
     for name in sorted(set(names) - set(known)):
         close = get_close_matches(name, known, 1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
         raise ConfigurationError(f"{prefix}{name}; {hint}")
 
 
@@ -187,7 +191,7 @@ def _refuse_strange(field: FieldInfo, value: Any, stack: str) -> None:
     """A setting of another stack says nothing here, unless it says what it says anyway."""
     if value != field.default:
         owners = [each.name for each in FAMILIES if field.name in each.settings.__struct_fields__]
-        raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}, and this is {stack}")
+        raise ConfigurationError(f"{field.name} is for stack {' or '.join(owners)}; this is {stack}")
 
 
 def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
@@ -200,19 +204,19 @@ def _from_file(path: Path, known: Mapping[str, FieldInfo]) -> dict[str, Any]:
     section = document.pop("group", None)
     if document:
         what = f"{path.name}: {', '.join(document)}"
-        raise ConfigurationError(f"{what}: what is set stands in a table [group], and there is nothing else")
+        raise ConfigurationError(f"{what}: settings belong into the table [group]; nothing else is allowed")
     if section is not None and not isinstance(section, dict):
         raise ConfigurationError(f"{path.name}: [group] is not a table")
     _refuse_unknown(f"{path.name}: no such setting: ", section or {}, known)
     return section or {}
 
 
-def _from_environment(known: Mapping[str, FieldInfo]) -> dict[str, Any]:
+def _from_environment(environment: Mapping[str, str], known: Mapping[str, FieldInfo]) -> dict[str, Any]:
     variables = {_PREFIX + name.upper(): name for name in known}
-    set_here = [name for name in os.environ if name.startswith(_PREFIX)]
+    set_here = [name for name in environment if name.startswith(_PREFIX)]
     for name in sorted(set(set_here) - set(variables)):
         _refuse_misspelt(name, known)
-    found = {variables[name]: os.environ[name] for name in set_here if name in variables}
+    found = {variables[name]: environment[name] for name in set_here if name in variables}
     return {name: _from_text(name, known[name].type, text) for name, text in found.items()}
 
 

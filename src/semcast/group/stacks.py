@@ -1,11 +1,8 @@
 """From settings to a stack, its codec and its sockets."""
 
 import socket
-import time
 from collections.abc import Iterable
 from pathlib import Path
-from random import Random
-from secrets import token_hex
 
 import msgspec
 
@@ -14,29 +11,23 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.families import FAMILIES, Family, Site
+from semcast.group.machine import MACHINE, Machine
 from semcast.group.registry import PACKET_OVERHEAD
 from semcast.group.sealing import check_exposure, codec_of, keyring_of, room_in
 from semcast.group.settings import GroupSettings, check_name
-from semcast.net.addresses import (
-    LOOPBACK,
-    Address,
-    AddressError,
-    family_of,
-    find_address,
-    local_address,
-    meeting_point_of,
-    written,
-)
+from semcast.net.addresses import Address, AddressError, family_of, meeting_point_of, written
+from semcast.net.exchange import Sockets
 from semcast.net.keyfile import KeyFile
-from semcast.net.sharing import Lease, lease
-from semcast.net.sockets import Endpoint
-from semcast.storage import LiveDisk, StorageError, open_disk
+from semcast.net.sharing import Lease
+from semcast.storage import LiveDisk, StorageError
 from semcast.wire import DatagramCodec
 
 
 class Parts(msgspec.Struct, frozen=True):
     """What a driver is made of."""
 
+    machine: Machine
+    """What it runs on."""
     family: Family
     site: Site
     stack: Stack
@@ -70,15 +61,16 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
         raise ConfigurationError(
             f"settings of {family.name} are {family.settings.__name__}; `join` makes them"
         )
+    machine = MACHINE.get()
     if not settings.data:
-        return _build(group, settings, family, _member(settings), None, state=state)
+        return _build(machine, group, settings, family, _member(machine, settings), None, state=state)
     if not family.keeps:
         able = " or ".join(each.name for each in FAMILIES if each.keeps)
         raise ConfigurationError(f"data is for stack {able}: {family.name} keeps nothing on disk")
-    disk = _open_disk(group, settings)
+    disk = _open_disk(machine, group, settings)
     try:
         member = MemberId(settings.name, disk.incarnation)
-        return _build(group, settings, family, member, disk, state=state)
+        return _build(machine, group, settings, family, member, disk, state=state)
     except BaseException:
         disk.close()
         raise
@@ -86,10 +78,13 @@ def build(group: str, settings: GroupSettings, *, state: bool = False) -> Parts:
 
 def build_of(group: str, settings: GroupSettings, family: Family) -> Parts:
     """The same for a family that programs cannot choose, without a disk, and with sockets of its own."""
-    return _build(group, settings, family, _member(settings), None, state=False, alone=True)
+    machine = MACHINE.get()
+    member = _member(machine, settings)
+    return _build(machine, group, settings, family, member, None, state=False, alone=True)
 
 
 def _build(
+    machine: Machine,
     group: str,
     settings: GroupSettings,
     family: Family,
@@ -101,16 +96,16 @@ def _build(
 ) -> Parts:
     keyring = keyring_of(settings)
     if family.fixed:
-        where = _fixed(settings)
+        where = _fixed(machine, settings)
         member = _known(settings.name, where)
         bind = where.pop(member)
         peers = tuple(where.values())
     else:
         bind = bind_address(settings)
-        peers = tuple(_find("peers", text, family_of(bind[0])) for text in settings.peers)
-    check_exposure(bind, settings)
+        peers = tuple(_find(machine, "peers", text, family_of(bind[0])) for text in settings.peers)
+    check_exposure(bind, settings, machine)
     # What is kept on disk is read in the first turn, which takes its time: that needs a thread of its own.
-    rented = _rent(group, settings, bind, alone=alone or disk is not None)
+    rented = _rent(machine, group, settings, bind, alone=alone or disk is not None)
     datagram = room_in(settings.datagram or rented.exchange.endpoint.datagram_bytes, keyring)
     site = Site(
         member=member,
@@ -119,33 +114,35 @@ def _build(
         datagram=datagram,
         packet=(datagram - PACKET_OVERHEAD) * 4 // 5,  # a message also says what it replaces
         state=state,
+        epoch=machine.wall() - machine.clock(),
     )
-    stack = family.build(site, Random(token_hex(8)), Outbox())
+    stack = family.build(site, machine.chance(), Outbox())
     alike = site.members or family.alike(settings)
-    codec, keys = codec_of(group, alike, datagram, member.name, keyring, settings, family.protocol.frames)
-    return Parts(family, site, stack, rented, codec, peers, family.largest(site), keys, disk)
+    frames = family.protocol.frames
+    codec, keys = codec_of(machine, group, alike, datagram, member.name, keyring, settings, frames)
+    return Parts(machine, family, site, stack, rented, codec, peers, family.largest(site), keys, disk)
 
 
-def _open_disk(group: str, settings: GroupSettings) -> LiveDisk:
+def _open_disk(machine: Machine, group: str, settings: GroupSettings) -> LiveDisk:
     try:
-        return open_disk(Path(settings.data), group, settings.name, _milliseconds())
+        return machine.open_disk(Path(settings.data), group, settings.name)
     except StorageError as error:
         raise ConfigurationError(f"data: {error}") from error
 
 
-def _rent(group: str, settings: GroupSettings, bind: Address, *, alone: bool) -> Lease:
+def _rent(machine: Machine, group: str, settings: GroupSettings, bind: Address, *, alone: bool) -> Lease:
     """The sockets of a member: those of other groups of this process, where they would be alike."""
     alike = settings.datagram, settings.fanout, settings.multicast
     try:
-        return lease(group, bind, _meeting(group, settings, bind), alike, alone=alone)
+        return machine.exchanges.lease(group, bind, _meeting(group, settings, bind), alike, alone=alone)
     except OSError as error:
         raise _no_socket(bind, error) from error
 
 
-def open_endpoint(group: str, settings: GroupSettings, bind: Address) -> Endpoint:
+def open_endpoint(group: str, settings: GroupSettings, bind: Address) -> Sockets:
     """The sockets of somebody who watches."""
     try:
-        return Endpoint(bind, _meeting(group, settings, bind))
+        return MACHINE.get().exchanges.open_sockets(bind, _meeting(group, settings, bind))
     except OSError as error:
         raise _no_socket(bind, error) from error
 
@@ -175,21 +172,28 @@ def _listed(settings: GroupSettings) -> dict[MemberId, str]:
     return listed
 
 
-def _fixed(settings: GroupSettings) -> dict[MemberId, Address]:
+def _fixed(machine: Machine, settings: GroupSettings) -> dict[MemberId, Address]:
     """Members and where they are: all with addresses of the family that this one has."""
     listed = _listed(settings)
-    mine = _find("members", listed[_known(settings.name, listed)])
+    mine = _find(machine, "members", listed[_known(settings.name, listed)])
     family = family_of(mine[0])
     return {
-        member: mine if member.name == settings.name else _find("members", text, family)
+        member: mine if member.name == settings.name else _find(machine, "members", text, family)
         for member, text in listed.items()
     }
 
 
-def _find(name: str, text: str, family: socket.AddressFamily | None = None, *, own: bool = False) -> Address:
+def _find(
+    machine: Machine,
+    name: str,
+    text: str,
+    family: socket.AddressFamily | None = None,
+    *,
+    own: bool = False,
+) -> Address:
     """The address that a setting names."""
     try:
-        return find_address(text, family, any_port=own)
+        return machine.find(text, family, any_port=own)
     except AddressError as error:
         raise ConfigurationError(f"{name}: {error}") from error
 
@@ -202,24 +206,25 @@ def _known(name: str, where: Iterable[MemberId]) -> MemberId:
     return me
 
 
-def next_incarnation(member: MemberId) -> MemberId:
+def next_incarnation(machine: Machine, member: MemberId) -> MemberId:
     """Who comes back in the place of a member that its group went on without."""
-    return MemberId(member.name, max(member.incarnation + 1, _milliseconds()))
+    return MemberId(member.name, max(member.incarnation + 1, _milliseconds(machine)))
 
 
-def _milliseconds() -> int:
-    return time.time_ns() // 1_000_000
+def _milliseconds(machine: Machine) -> int:
+    return machine.wall() // 1_000_000
 
 
 def bind_address(settings: GroupSettings) -> Address:
     """Where to listen; port 0 for any."""
+    machine = MACHINE.get()
     if not settings.bind:
-        return (local_address() if settings.key_file else LOOPBACK), 0
-    return _find("bind", settings.bind, own=True)
+        return machine.home(sealed=bool(settings.key_file)), 0
+    return _find(machine, "bind", settings.bind, own=True)
 
 
-def _member(settings: GroupSettings) -> MemberId:
+def _member(machine: Machine, settings: GroupSettings) -> MemberId:
     """A name that is given may come back after a restart: then the time tells the incarnations apart."""
     if settings.name:
-        return MemberId(settings.name, _milliseconds())
-    return MemberId(f"{socket.gethostname()[:24]}-{token_hex(3)}")
+        return MemberId(settings.name, _milliseconds(machine))
+    return MemberId(f"{machine.name[:24]}-{machine.random_bytes(3).hex()}")

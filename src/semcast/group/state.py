@@ -26,7 +26,7 @@ class CheckedHooks:
 def checked_state(state: bytes) -> bytes:
     """Raise where a state cannot be handed over."""
     if type(state) is not bytes:
-        raise TypeError(f"a state is bytes, not {type(state).__name__}")
+        raise TypeError(f"the exported state must be bytes, not {type(state).__name__}")
     if len(state) > MAX_STATE:
-        raise ValueError(f"a state of {len(state)} bytes: at most {MAX_STATE} can be handed over")
+        raise ValueError(f"the exported state has {len(state)} bytes; at most {MAX_STATE} are allowed")
     return state

@@ -12,7 +12,7 @@ from semcast.patterns.calls import CallCounts
 
 
 class GroupStatistics(msgspec.Struct, frozen=True):
-    """A snapshot of what a member has done and what waits there."""
+    """A snapshot of the counters and queues of a member."""
 
     member: MemberId
     view: View | None

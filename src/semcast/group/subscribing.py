@@ -152,7 +152,7 @@ class Subscription:
         await self.close()
 
     async def close(self) -> None:
-        """Stop. A durable subscription goes on with the next program that has its name."""
+        """Stop reading. A durable session continues with the next program of its name."""
         await self.group.close()
         self._answers.end(GroupClosedError(f"{self.group.name} is closed"))
 
@@ -230,22 +230,22 @@ def subscribe(
     config: Path | None = None,
     **settings: Any,
 ) -> Subscription:
-    """Be given what a group logs: `async with semcast.subscribe("prices", durable="desk-7") as prices: ...`.
+    """Read a logged group: `async with semcast.subscribe("prices", durable="desk") as prices: ...`.
 
     Args:
         group: its name. Its stack is gossip, and it needs a logger (`semcast logger`): this waits for one.
-        durable: name of the session. What is sent while no program has that name is kept for the next one.
-            One process has the name at a time. Without it, the session ends with this program.
-        start: where a session begins that the logger does not know. One that is known goes on where it was.
-        ack: a batch is done with when the program comes back for the next (`auto`), or says so (`explicit`).
-        filter: of messages about items, only those whose item begins with this, or with one of these; a
-            function is asked about every message.
+        durable: name of the session. Messages sent while no program uses it are kept for the next one. One
+            process uses the name at a time. Without a name, the session ends with this program.
+        start: where a new session starts. A session that the logger knows continues where it stopped.
+        ack: a batch is acknowledged when the program asks for the next (`auto`), or by `ack` (`explicit`).
+        filter: read only messages whose item starts with this, or with one of these; or a function that
+            decides for each message.
         config: folder of `semcast.toml`.
         **settings: further ones, as for `join`.
     """
     check_group(group)
     if ack not in ("auto", "explicit"):
-        raise ConfigurationError(f"ack {ack!r}: there are auto and explicit")
+        raise ConfigurationError(f"ack {ack!r}: choose auto or explicit")
     for name in ("name", "stack", "receive", "logger", "protocol"):
         if name in settings:
             raise ConfigurationError(f"{name} is not for subscriptions; durable= names the session")
@@ -269,7 +269,7 @@ def _start(start: Start) -> dict[str, Any]:
     if isinstance(start, str):
         if start not in _MODES:
             raise ConfigurationError(
-                f"start {start!r}: there are {', '.join(_MODES)}, a position of the log, and a time"
+                f"start {start!r}: choose {', '.join(_MODES)}, a position in the log, or a time"
             )
         return {"start": start}
     if isinstance(start, datetime):

@@ -10,12 +10,12 @@ def payload_of(values: dict[str, bytes]) -> bytes:
     """The message that carries them."""
     for item, value in values.items():
         if not isinstance(item, str) or not isinstance(value, bytes):
-            raise TypeError(f"{item!r}: items are text, and their values are bytes")
+            raise TypeError(f"{item!r}: an item must be a string, and its value bytes")
     return _encode(values)
 
 
 def assignments(payload: bytes) -> dict[str, bytes]:
-    """What a transaction assigned, by item; ValueError where the payload is none.
+    """The values that a transaction set, by item. ValueError if the payload is not a transaction.
 
     >>> assignments(payload_of({"bid": b"159", "ask": b"161"}))
     {'bid': b'159', 'ask': b'161'}

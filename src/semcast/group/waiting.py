@@ -1,7 +1,6 @@
 """Waiting in `send`: for room, for others to run, and no longer than that can help."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from semcast.core.events import Confirmed
@@ -26,6 +25,7 @@ class Room:
         wake_loop: called when a call begins to wait, or was refused: the stack should know.
         check_open: raises if nothing can be sent any more.
         why: says in words what holds this member back.
+        clock: of the machine.
     """
 
     def __init__(
@@ -35,12 +35,14 @@ class Room:
         wake_loop: Callable[[], None],
         check_open: Callable[[], None],
         why: Callable[[], str],
+        clock: Callable[[], Nanos],
     ) -> None:
         self._group = group
         self._handover = handover
         self._wake_loop = wake_loop
         self._check_open = check_open
         self._why = why
+        self._clock = clock
         self._changed = asyncio.Event()
         self._unwatched = 0  # messages that may be sent before the next look at the clock
         self._permits = 0  # small messages that may be sent before the next look at anything
@@ -72,7 +74,7 @@ class Room:
         if handover.reading.answers_first or not handover.room_for(count):
             return False
         if self._unwatched <= 0:
-            if time.monotonic_ns() - self._yielded_at >= _TURN:
+            if self._clock() - self._yielded_at >= _TURN:
                 return False
             self._unwatched = _LOOK
         self._unwatched -= count
@@ -92,7 +94,7 @@ class Room:
                 raise SendTimeoutError(
                     f"{self._group}: no room to send for {timeout} s: {self._why()}"
                 ) from None
-            self._yielded_at = time.monotonic_ns()  # others ran meanwhile
+            self._yielded_at = self._clock()  # others ran meanwhile
 
     async def outlast(
         self, answer: "asyncio.Future[Confirmed]", *, reading: bool, timeout: float | None = None
@@ -165,8 +167,8 @@ class Room:
 
     async def _let_others_run(self) -> None:
         self._unwatched = _LOOK
-        now = time.monotonic_ns()
+        now = self._clock()
         if now - self._yielded_at >= _TURN:
             await asyncio.sleep(0)
-            self._yielded_at = time.monotonic_ns()
+            self._yielded_at = self._clock()
             self._check_open()

@@ -14,7 +14,7 @@ from semcast.history.journal import SUFFIX
 from semcast.history.reader import Seat, cut_off_at, files_in, foreign
 from semcast.history.replay import BLOCK_ROWS, Replay
 from semcast.history.schema import Kind
-from semcast.history.versions import completed, described
+from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.writer import HOW, metadata_of
 
 
@@ -100,14 +100,11 @@ class _Conversion:
 
     def _parquet(self, file: Path) -> Iterator[pa.Table]:
         """What is wrong with single rows is found by who reads the result."""
-        try:
-            with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-                for batch in parquet.iter_batches(BLOCK_ROWS):
-                    table = completed(pa.Table.from_batches([batch]))
-                    self._look_at(table)
-                    yield table.cast(SCHEMA)
-        except (pa.ArrowException, OSError) as error:
-            raise HistoryError(f"{file}: damaged or cut off: {error}") from error
+        with refusing_damage(file), pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+            for batch in parquet.iter_batches(BLOCK_ROWS):
+                table = completed(pa.Table.from_batches([batch]))
+                self._look_at(table)
+                yield table.cast(SCHEMA)
 
     def _look_at(self, table: pa.Table) -> None:
         seats = table.group_by(["group", "process", "incarnation"]).aggregate([]).to_pylist()
@@ -119,8 +116,5 @@ class _Conversion:
 
 
 def _described(file: Path) -> RunInfo:
-    try:
-        with pq.ParquetFile(file) as parquet:
-            return described(file, parquet)
-    except (pa.ArrowException, OSError) as error:
-        raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {error}") from error
+    with refusing_damage(file), pq.ParquetFile(file) as parquet:
+        return described(file, parquet)

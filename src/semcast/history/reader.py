@@ -15,7 +15,7 @@ from semcast.history.events import Event, History, HistoryError, RunInfo
 from semcast.history.journal import SUFFIX
 from semcast.history.replay import Journal, read_journal
 from semcast.history.schema import Kind
-from semcast.history.versions import completed, described
+from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.wellformed import problem
 
 _Row = tuple[Event, Path, int]
@@ -138,13 +138,10 @@ def files_in(path: Path) -> list[Path]:
 
 
 def _load(file: Path) -> tuple[RunInfo, pa.Table]:
-    try:
-        with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-            info = described(file, parquet)
-            there = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
-            return info, completed(parquet.read(columns=there))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {error}") from error
+    with refusing_damage(file), pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+        info = described(file, parquet)
+        there = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
+        return info, completed(parquet.read(columns=there))
 
 
 def _rows(file: Path, info: RunInfo, table: pa.Table) -> Iterator[_Row]:

@@ -74,7 +74,7 @@ class Replay:
         self._chunks = self._sound_chunks(self._file)
         header = next(self._chunks, None)
         try:
-            self.info = None if header is None else _info(path, self.process, header)
+            self.info = None if header is None else header_info(path, self.process, header)
         except HistoryError:
             self._file.close()
             raise
@@ -163,7 +163,8 @@ class Replay:
         return None
 
 
-def _info(path: Path, process: MemberId, payload: bytes) -> RunInfo | None:
+def header_info(path: Path, process: MemberId, payload: bytes) -> RunInfo | None:
+    """What the first chunk of a journal says of its run; None if it cannot be read."""
     try:
         version = msgspec.msgpack.decode(msgspec.msgpack.decode(payload, type=list[msgspec.Raw])[0])
         check_version(path, version)

@@ -1,5 +1,7 @@
 """Files of this version and of version 1: what they say about their run, and which columns they have."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -39,6 +41,16 @@ def check_version(file: Path, version: object) -> None:
     if version not in VERSIONS:
         known = " and ".join(map(str, VERSIONS))
         raise HistoryError(f"{file}: schema version {version}; this program reads {known}")
+
+
+@contextmanager
+def refusing_damage(file: Path) -> Iterator[None]:
+    """Whatever pyarrow raises of a Parquet file that is damaged, in one line that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        line = str(error).partition("\n")[0]
+        raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {line}") from error
 
 
 def described(file: Path, parquet: pq.ParquetFile) -> RunInfo:

@@ -53,7 +53,11 @@ class LoggerNode:
         try:
             for place, name in enumerate(self._served.groups):
                 group = Group(name, resolve(self._settings(place)))
-                self._groups[name] = await self._open.enter_async_context(group)
+                try:
+                    self._groups[name] = await self._open.enter_async_context(group)
+                except GroupClosedError as error:
+                    _tell_final(error)
+                    raise
             if self._metrics is not None:
                 await self._metrics.start(self._served.metrics)
         except BaseException:
@@ -105,8 +109,7 @@ class LoggerNode:
                 try:
                     over = group.is_over()
                 except GroupClosedError as error:
-                    if FORGOTTEN in str(error):
-                        raise ConfigurationError(str(error)) from error  # to start again does not help
+                    _tell_final(error)
                     raise
                 if over:
                     raise GroupError(f"the logger of {name} has ended")
@@ -115,6 +118,12 @@ class LoggerNode:
                     await stopped.wait()
             except TimeoutError:
                 continue
+
+
+def _tell_final(error: GroupClosedError) -> None:
+    """Raise another error where to start again does not help; that may be heard before it has joined."""
+    if FORGOTTEN in str(error):
+        raise ConfigurationError(str(error)) from error
 
 
 def _bind(text: str, place: int) -> str:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
+from semcast.net import switching
 
 
 class Tenant(Protocol):
@@ -53,6 +54,31 @@ class Place:
         """Set once it is not driven any more, for whatever reason."""
 
 
+class Driving(Protocol):
+    """Whatever lets tenants take their turns: a thread, or the virtual time of a simulated host."""
+
+    def add(self, place: Place) -> None:
+        """Drive this one, too."""
+
+    def remove(self, place: Place) -> None:
+        """Drive it no more; returns once that is so."""
+
+    def dismiss(self, place: Place) -> None:
+        """Drive it no more, soon."""
+
+    def wait_for(self, place: Place) -> None:
+        """Until it is driven no more."""
+
+    def look_again(self, place: Place) -> None:
+        """There are more sockets to wait for."""
+
+    def wake(self, place: Place) -> None:
+        """The application of a tenant did something."""
+
+    def close(self) -> None:
+        """Nobody is driven any more."""
+
+
 Move = Callable[[select.epoll, Place], None]
 
 
@@ -71,6 +97,7 @@ class Driver:
         self._of: dict[int, Place] = {}  # by socket
         self._moves: deque[tuple[Move, Place]] = deque()  # who comes, goes, or has other sockets
         self._thread = threading.Thread(target=self._run, name=f"semcast {name}", daemon=True)
+        switching.hasten()
         self._thread.start()
 
     # Called by any thread
@@ -122,6 +149,7 @@ class Driver:
                 self._thread.join()
         os.close(self._wake_fd)
         self._wake_fd = -1
+        switching.relax()
 
     # The thread
 

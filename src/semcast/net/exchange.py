@@ -5,17 +5,18 @@ hub has its turn. So a group that is always busy does not keep the datagrams of 
 kernel keeps out is decided here, too, since it is kept from the socket.
 """
 
+import socket
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, zip_longest
 from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
 from semcast.net.addresses import Address
-from semcast.net.driving import Driver, Place
+from semcast.net.driving import Driving, Place
 from semcast.net.inbox import budget
 from semcast.net.shield import Shield, Verdict
-from semcast.net.sockets import Arrival, Endpoint
+from semcast.net.sockets import Account, Arrival, SocketStatistics
 from semcast.wire import Malformed
 from semcast.wire.datagrams import GROUP_AT
 
@@ -24,6 +25,53 @@ _GRACE: Nanos = 5 * SECOND
 """So long others may send to a group that nobody here is in yet, or any more: they do not mean to flood."""
 _EXCUSED = 256
 """Groups that are remembered for that."""
+
+
+class Sockets(Protocol):
+    """What an exchange reads and hubs send by: an `Endpoint`, or that of a simulated host."""
+
+    address: Address
+    """Its own."""
+    family: socket.AddressFamily
+
+    @property
+    def stats(self) -> SocketStatistics:
+        """What is not counted for somebody else."""
+
+    @property
+    def datagram_bytes(self) -> int:
+        """How large a datagram may be."""
+
+    def filenos(self) -> list[int]:
+        """What to wait for."""
+
+    def meet(self, point: Address) -> None:
+        """Hear strangers at this meeting point, too."""
+
+    def part(self, point: Address) -> None:
+        """Hear them there no more."""
+
+    def send(
+        self,
+        datagrams: Sequence[bytes],
+        dests: Iterable[Address],
+        account: Account | None = None,
+        *,
+        probing: bool = False,
+    ) -> None:
+        """Send each datagram to each of several members. What cannot be sent is lost."""
+
+    def receive(self, ready: Collection[int]) -> list[Arrival]:
+        """What has arrived at the sockets that are ready."""
+
+    def keep_out(self, nuisances: Sequence[Address], members: Sequence[Address], *, few: bool) -> None:
+        """Drop what comes from these; of others than members, with `few`, most of it."""
+
+    def count_drops(self) -> int:
+        """Note what was dropped since; returns how much."""
+
+    def close(self) -> None:
+        """Close them."""
 
 
 class Line(Protocol):
@@ -46,7 +94,7 @@ class Exchange:
         endpoint: the sockets.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Sockets) -> None:
         self.endpoint = endpoint
         self.malformed: dict[Malformed, int] = {}
         """Datagrams that no group here could be found for, and why."""
@@ -65,7 +113,7 @@ class Exchange:
         self._guarding = False  # somebody is kept out
         self._housekeeping_at: Nanos = 0
         self._boarding = threading.Lock()
-        self._driver: Driver | None = None
+        self._driver: Driving | None = None
         self._place: Place | None = None
         self._riders = 0
 
@@ -114,7 +162,7 @@ class Exchange:
         with self._boarding:
             self.endpoint.part(point)
 
-    def board(self, driver: Driver) -> None:
+    def board(self, driver: Driving) -> None:
         """One of its hubs begins to be driven by this thread, as all others are that have begun."""
         with self._boarding:
             self._riders += 1

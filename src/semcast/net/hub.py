@@ -42,6 +42,10 @@ _PIECE = bytes([PIECE_VERSION])
 Arrivals = Iterable[tuple[MemberId, Sequence[Frame]]]
 
 
+def _draw() -> int:
+    return randbits(61)
+
+
 class HubStatistics(msgspec.Struct):
     """Datagrams that were of no use to this group, and frames nobody could be found for."""
 
@@ -61,6 +65,7 @@ class Hub:
         datagram: bytes of the largest; 0 for what the endpoint takes for granted.
         multicast: whether what is for everybody is sent once, where all are heard at the meeting point.
         tend: called once a second, in the thread of the loop.
+        draw: gives numbers that nobody can guess, with room to count on.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class Hub:
         datagram: int = 0,
         multicast: bool = False,
         tend: Callable[[], None] | None = None,
+        draw: Callable[[], int] = _draw,
     ) -> None:
         self.stats = HubStatistics()
         self.wake: Callable[[], None] = _nobody
@@ -93,9 +99,9 @@ class Hub:
         self._strict = is_loopback(endpoint.address) and not codec.authentic
         self._paths: Paths | None = None  # on one host nothing is too large for the way
         if not is_loopback(endpoint.address):
-            self._paths = Paths(datagram or endpoint.datagram_bytes, _draw)
+            self._paths = Paths(datagram or endpoint.datagram_bytes, draw)
         self._first_probes = _FIRST_PROBES
-        self._numbers = count(_draw())
+        self._numbers = count(draw())
         self._pieces, self._strange_pieces = Assembly(MAX_MEMBERS), Assembly(_SOURCES_OF_PIECES)
         self._introducing = False
         self._introduced_at: Nanos = 0
@@ -419,8 +425,3 @@ class Hub:
 
 def _nobody() -> None:
     """There is no loop yet."""
-
-
-def _draw() -> int:
-    """A number that nobody can guess, with room to count on."""
-    return randbits(61)

@@ -7,24 +7,61 @@ does a tenant whose turns may take long.
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Protocol
 
-from semcast.net import switching
-from semcast.net.driving import Driver, Place, Tenant
-
-_LOCK = threading.Lock()
-_shared: dict[str, Driver] = {}
-"""The groups that are driven by the thread that is shared, while there is one."""
+from semcast.net.driving import Driver, Driving, Place, Tenant
 
 
 class Source(Protocol):
     """What a tenant is fed by: an exchange, which has to be in the same thread."""
 
-    def board(self, driver: Driver) -> None:
+    def board(self, driver: Driving) -> None:
         """The tenant begins to be driven by this thread."""
 
     def alight(self) -> None:
         """It is driven no more."""
+
+
+class Drivers:
+    """The threads of a process: one for its groups, and more where that would not do.
+
+    Args:
+        make: starts a thread of this name; a simulated host has something else in its place.
+    """
+
+    def __init__(self, make: Callable[[str], Driving] = Driver) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._shared: dict[str, Driving] = {}  # groups that are driven by the thread that is shared
+
+    def lease(self, group: str) -> Driving | None:
+        """The thread that is shared; None where it drives a member of this group already."""
+        with self._lock:
+            if group in self._shared:
+                return None
+            self._shared[group] = next(iter(self._shared.values()), None) or self._make("driver")
+            return self._shared[group]
+
+    def give_back(self, group: str) -> bool:
+        """It is shared by one less; returns whether that was the last."""
+        with self._lock:
+            del self._shared[group]
+            return not self._shared
+
+    def another(self, name: str) -> Driving:
+        """A thread that is not shared."""
+        return self._make(name)
+
+    def forget(self) -> None:
+        """In a child process, which has no thread of its parent."""
+        self._lock = threading.Lock()  # another thread of the parent may have held it
+        self._shared.clear()
+
+
+DRIVERS = Drivers()
+"""Of this process."""
+os.register_at_fork(after_in_child=DRIVERS.forget)
 
 
 class Loop:
@@ -35,14 +72,24 @@ class Loop:
         tenant: what is driven.
         group: that it belongs to, if it may share a thread with other groups.
         source: what feeds it, if it has no sockets of its own.
+        drivers: where threads come from.
     """
 
-    def __init__(self, name: str, tenant: Tenant, *, group: str = "", source: Source | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        tenant: Tenant,
+        *,
+        group: str = "",
+        source: Source | None = None,
+        drivers: Drivers = DRIVERS,
+    ) -> None:
         self._name = name
         self._source = source
         self._group = group
         self._place = Place(tenant)
-        self._driver: Driver | None = None
+        self._drivers = drivers
+        self._driver: Driving | None = None
 
     @property
     def finished(self) -> bool:
@@ -51,14 +98,13 @@ class Loop:
 
     def start(self) -> None:
         """Let it take its first turn."""
-        switching.hasten()
-        self._driver = _lease(self._group) if self._group else None
+        self._driver = self._drivers.lease(self._group) if self._group else None
         if self._driver is None:
             self._group = ""
-            self._driver = Driver(self._name)
+            self._driver = self._drivers.another(self._name)
+        self._driver.add(self._place)  # first: what is read before would find nobody it is for
         if self._source is not None:
             self._source.board(self._driver)
-        self._driver.add(self._place)
 
     def wake(self) -> None:
         """The application did something that the tenant should look at."""
@@ -74,32 +120,5 @@ class Loop:
         driver.remove(self._place)
         if self._source is not None:
             self._source.alight()
-        switching.relax()
-        if not self._group or _give_back(self._group):
+        if not self._group or self._drivers.give_back(self._group):
             driver.close()
-
-
-def _lease(group: str) -> Driver | None:
-    """The thread that is shared; None where it drives a member of this group already."""
-    with _LOCK:
-        if group in _shared:
-            return None
-        _shared[group] = next(iter(_shared.values()), None) or Driver("driver")
-        return _shared[group]
-
-
-def _give_back(group: str) -> bool:
-    """It is shared by one less; returns whether that was the last."""
-    with _LOCK:
-        del _shared[group]
-        return not _shared
-
-
-def _forget() -> None:
-    """In a child process, which has no thread of its parent."""
-    global _LOCK  # noqa: PLW0603 (another thread of the parent may have held it)
-    _LOCK = threading.Lock()
-    _shared.clear()
-
-
-os.register_at_fork(after_in_child=_forget)

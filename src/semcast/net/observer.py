@@ -12,7 +12,7 @@ import msgspec
 
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.net.addresses import Address
-from semcast.net.sockets import Endpoint
+from semcast.net.exchange import Sockets
 from semcast.wire import Datagram, DatagramCodec, Malformed
 from semcast.wire.status import GoOn, Status
 
@@ -51,7 +51,7 @@ class Observer:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Sockets,
         codec: DatagramCodec,
         name: MemberId,
         *,

@@ -384,7 +384,7 @@ class Client:
 
         Args:
             source: the file.
-            replace: the database has tables already, and these are lost.
+            replace: allow it although the database has tables, which are lost.
             timeout: seconds.
         """
         self._check_open()

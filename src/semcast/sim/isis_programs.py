@@ -71,6 +71,7 @@ class DomainProcess(Isis):
         super().start(now)
         for name, minimum in self.wanted.items():
             self.join(now, name, minimum)
+        self.settle(now)
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> Stack | None:
         """Another incarnation wants the same, of groups that are there."""
@@ -117,9 +118,10 @@ class DomainProcess(Isis):
         """Send, if the program is in the group, and may."""
         items = None if item is None else [item] * run
         try:
-            self.cast(now, group, [b"m" * self._chance.choice((1, 20))] * run, items)
+            self.cast(group, [b"m" * self._chance.choice((1, 20))] * run, items)
         except Refused:
             return  # it is not there, or has no credit
+        self.settle(now)
 
     def pending(self) -> int:
         """What is yet to happen: what is asked for, what is received, and groups that are joined."""
@@ -146,9 +148,10 @@ class Act(Deed, frozen=True, tag="isis-act", kw_only=True):
                 process.join(now, self.group)
                 process.wanted[self.group] = 0
             elif self.what == "leave":
-                process.ask_to_leave(now, self.group)
+                process.ask_to_leave(self.group)
                 process.wanted.pop(self.group, None)
             else:
                 process.say(now, self.group, self.run, self.item)
         except Refused:
             return  # it is there already, or not at all
+        process.settle(now)

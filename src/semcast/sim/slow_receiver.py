@@ -119,7 +119,7 @@ class Subject(msgspec.Struct, frozen=True):
 def subject(name: str) -> Subject:
     """By name."""
     if name not in SUBJECTS:
-        raise ValueError(f"stack {name!r}: there are {', '.join(SUBJECTS)}")
+        raise ValueError(f"stack {name!r}: choose from {', '.join(SUBJECTS)}")
     return SUBJECTS[name]
 
 

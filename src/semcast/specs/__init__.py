@@ -113,7 +113,7 @@ def _check_group(history: History, names: Iterable[str] | None) -> list[Verdict]
     names = _spoken_of(history) if names is None else list(names)
     unknown = [name for name in names if name not in checkers]
     if unknown:
-        raise ValueError(f"no such property: {', '.join(unknown)}; there are {', '.join(checkers)}")
+        raise ValueError(f"no such property: {', '.join(unknown)}; choose from {', '.join(checkers)}")
     return [checkers[name](history) for name in names]
 
 

@@ -9,7 +9,7 @@ ACTS = (Kind.MULTICAST, Kind.DELIVER, Kind.VIEW, Kind.TRANSITIONAL)
 
 
 def nothing_after_crash(history: History) -> Verdict:
-    """Seed P, 2.1: a process that crashed, or left, does nothing more; it comes back as another incarnation.
+    """Pereira 2002, 2.1: a process that crashed, or left, does nothing more; it returns as a new incarnation.
 
     Counts the messages that a process multicasts or delivers, and the views that it installs, after that.
     """

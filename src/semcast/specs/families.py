@@ -33,7 +33,7 @@ _STATIC = ALWAYS | {"nothing_after_crash"}
 _S_RM = _STATIC | {"semantic_validity", "semantic_agreement", "semantic_fifo_completeness", "same_state"}
 _CAUSAL = frozenset({"causal_delivery", "semantic_causal_completeness"})
 _TIMED = _CAUSAL | {"vector_certificate"}
-# Total order extends causal order (seed I, 5.2).
+# Total order extends causal order (Birman et al. 1991, 5.2).
 _ORDERED: dict[str, frozenset[str]] = {FIFO: frozenset(), CAUSAL: _TIMED, TOTAL: _CAUSAL | {"total_order"}}
 _VIEWS = ALWAYS | {
     "vs_view_agreement",
@@ -97,7 +97,7 @@ def _calls(_info: GroupInfo) -> Collection[str]:
 
 FAMILIES.register(Family("s-srm", _s_srm))
 FAMILIES.register(Family("s-rm", _s_rm))
-# Plain reliable multicast is S-RM with an empty relation (seed P, 4.3.1), and so are its properties.
+# Plain reliable multicast is S-RM with an empty relation (Pereira 2002, 4.3.1), and so are its properties.
 FAMILIES.register(Family("reliable", _s_rm))
 FAMILIES.register(Family("ring", _ring))
 FAMILIES.register(Family("vsync", _vsync))

@@ -7,7 +7,7 @@ from semcast.specs.verdict import Findings, Verdict
 
 
 def fifo_delivery(history: History) -> Verdict:
-    """Seed P, 4.2.1: if a process multicasts m before m', no process delivers m after delivering m'.
+    """Pereira 2002, 4.2.1: if a process multicasts m before m', no process delivers m after delivering m'.
 
     Counts the deliveries that come after one of a later message of the same sender. A sender numbers
     its messages in the order it multicasts them. Delivering the same message again right away is a

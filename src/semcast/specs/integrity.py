@@ -11,7 +11,7 @@ from semcast.specs.verdict import Findings, Verdict
 
 
 def integrity(history: History) -> Verdict:
-    """Seed P, 4.2.1: every process delivers m at most once and only if some process multicast m.
+    """Pereira 2002, 4.2.1: every process delivers m at most once and only if some process multicast m.
 
     Counts repeated deliveries, and messages delivered at a process that nobody multicast. That the
     multicast came first is not asked: the clocks of two processes cannot be compared. What a sender may have

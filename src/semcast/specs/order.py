@@ -6,7 +6,7 @@ from semcast.specs.verdict import MAX_OFFENDING, Status, Verdict
 
 
 def relation_is_order(history: History) -> Verdict:
-    """Seed P, 4.1: obsolescence is a strict partial order; broken where replacements run in a circle.
+    """Pereira 2002, 4.1: obsolescence is a strict partial order; broken where replacements run in a circle.
 
     Counts the messages whose chain of replacements never ends, and names one circle.
     """

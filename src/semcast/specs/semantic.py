@@ -1,4 +1,4 @@
-"""The semantic properties of S-SRM and S-RM (seed P, 4.2.1, 4.3.1 and 4.5), for finite runs.
+"""The semantic properties of S-SRM and S-RM (Pereira 2002, 4.2.1, 4.3.1 and 4.5), for finite runs.
 
 In a run that is over, nobody multicasts anything any more, so the clause "there is a time after which
 no process multicasts m'' that makes m obsolete" is true of every m. What is left of each property is

@@ -6,7 +6,7 @@ readable, and authenticated.
 
 Nonces never repeat: each session seals with a secret of its own, derived from the key and the label, and
 counts from 0. A session begins with the process, and again with every change of key and every few minutes.
-What that protects, and what it does not, is in `docs/operations.md`.
+What that protects, and what it does not, is in `docs/security.md`.
 """
 
 import hashlib

@@ -13,10 +13,10 @@ from semcast.sim.scenario import Scenario
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
-        help="ring: what a member does whose application is too slow; isis: how groups are kept in order",
+        help="ring: what to do when the application is too slow; isis: how groups are kept in order",
     )
     parser.add_argument(
-        "--safe-every", type=int, metavar="N", help="ring: each N-th message asks for safe delivery"
+        "--safe-every", type=int, metavar="N", help="ring: send each N-th message with order safe"
     )
 
 

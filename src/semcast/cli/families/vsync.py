@@ -15,12 +15,12 @@ from semcast.sim.vsync_scenario import Variant
 def _add_run(parser: argparse.ArgumentParser) -> None:
     """What is not given is left to `_scenario` or drawn."""
     group = parser.add_argument_group("virtual synchrony (--stack vsync)")
-    group.add_argument("--order", choices=[order.value for order in Order], help="inside a view")
+    group.add_argument("--order", choices=[order.value for order in Order], help="message order")
     group.add_argument(
-        "--engine", choices=[engine.value for engine in Engine], help="who decides on the total order"
+        "--engine", choices=[engine.value for engine in Engine], help="how a total order is decided"
     )
     group.add_argument(
-        "--flush", choices=[flush.value for flush in Flush], help="who is told when the view changes"
+        "--flush", choices=[flush.value for flush in Flush], help="who announces a view change"
     )
 
 
@@ -29,14 +29,20 @@ def _add_swarm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--uniform",
         action=argparse.BooleanOptionalAction,
-        help="virtual synchrony: deliver only what is safe",
+        help="vsync: deliver a message only once a majority has it",
     )
 
 
 def _add_live(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--order", choices=("fifo", "causal", "total"), help="of a vsync group")
-    parser.add_argument("--engine", choices=("token", "consensus"), help="of its total order")
-    parser.add_argument("--uniform", action="store_true", default=None, help="it delivers what survives")
+    parser.add_argument(
+        "--order", choices=("fifo", "causal", "total"), help="vsync: message order of the group"
+    )
+    parser.add_argument(
+        "--engine", choices=("token", "consensus"), help="vsync: how its total order is decided"
+    )
+    parser.add_argument(
+        "--uniform", action="store_true", default=None, help="vsync: the group has uniform = true"
+    )
 
 
 def _scenario(args: argparse.Namespace, scenario: Scenario) -> Scenario:

@@ -1,6 +1,6 @@
 """The stacks a program can choose. Each module registers its own."""
 
-from semcast.group.families import gossip, lightweight, replication, ring, semantic, vsync
+from semcast.group.families import gossip, isis, lightweight, replication, ring, semantic, vsync
 from semcast.group.registry import FAMILIES, Asked, Family, Site
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Family",
     "Site",
     "gossip",
+    "isis",
     "lightweight",
     "replication",
     "ring",

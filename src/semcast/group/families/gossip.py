@@ -1,6 +1,5 @@
 """Gossip and loggers, live: members and loggers find each other, and come and go."""
 
-import time
 from random import Random
 from typing import cast, get_args
 
@@ -40,50 +39,54 @@ _KEPT = 1 << 16
 
 
 class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about a group with gossip and loggers."""
+    """Settings of a group with stack `gossip`: publish/subscribe, with loggers or without."""
 
     protocol: str = Protocol.RPBCAST.value
-    """`rpbcast`: peers repair, then loggers; `lbrm`: loggers alone; `pbcast`: peers alone."""
+    """Who repairs lost messages: `rpbcast` (peers, then loggers), `lbrm` (loggers only) or `pbcast` (peers
+    only)."""
     logger: bool = False
-    """Be a logger: keep in `data` what is sent. `semcast logger` runs one."""
+    """Act as a logger: write all messages to `data`. `semcast logger` runs one."""
     durable: bool = False
-    """Wait for a logger where there is none, instead of going on with pbcast's promise until one comes."""
+    """Wait for a logger before joining. Otherwise a member without a logger has only the guarantee of pbcast
+    until one appears."""
     loggers: tuple[str, ...] = ()
-    """Names of all loggers, where there are several, the same everywhere; one is found without."""
+    """Names of all loggers, the same at every member. Only needed if there are several."""
     home: str = ""
-    """The logger that this member would rather have, because it is near; any, without."""
+    """Preferred logger of this member, for example a nearby one. Default: any."""
     region: str = ""
-    """Where this member is, such as a site: it prefers the loggers and peers that say the same."""
+    """Location of this member, such as a site. It prefers loggers and peers of the same region."""
     sponsors: int = 3
-    """Members that must take in who joins where no logger does; so many less one may crash. Where there are
-    loggers, and all are away, fewer never do. 0: who joins waits for a logger, or begins with what it hears.
-    The same at all members."""
+    """Members that admit a joiner while no logger is reachable. The joiner misses nothing unless all of them
+    crash. With loggers, fewer sponsors never admit anyone. 0: a joiner waits for a logger, or starts with
+    whatever it receives. The same at all members."""
     client: bool = False
-    """Be no member, and only ask a logger: `semcast.log` does."""
+    """Query a logger without becoming a member, as `semcast.log` does."""
     log_acks: int = 1
-    """Loggers that must have a message on disk before it counts as logged; the same at all members."""
+    """Number of loggers that must have a message on disk before it counts as logged. The same at all
+    members."""
     retention: str = Retention.LIVE.value
-    """What a logger keeps: `live`, `stable` or `limits`."""
+    """What a logger keeps: `live` (what no newer message replaces), `stable` (what some session has not read)
+    or `limits` (the latest, within `log_messages`, `log_bytes`, `log_age`)."""
     log_messages: int = 1 << 20
-    """Messages of a stream that a logger keeps at most under `limits`."""
+    """With retention `limits`: messages of each sender to keep."""
     log_bytes: str = "0"
-    """Bytes of messages that a logger keeps at most under `limits`; 0 for no bound."""
+    """With retention `limits`: bytes of messages to keep; 0 for no limit."""
     log_age: str = ""
-    """How long a logger keeps messages under `limits`, such as 60m; empty for no bound."""
+    """With retention `limits`: how long to keep messages, such as 60m; empty for no limit."""
     start: str = "new"
-    """Where a session begins that its logger does not know: `new` (with what comes), `all` (with what there
-    is), `compacted` (with what there is and nothing replaced), `acknowledged` (nowhere: it must be known),
-    `position`, `time`."""
+    """Where a new session starts: `new` (with the next message), `all` (with the oldest in the log),
+    `compacted` (the same, without obsolete messages), `position` or `time` (see `start_at`), `acknowledged`
+    (fail unless the logger knows the session)."""
     start_at: int = 0
-    """The position of the log to begin with, or the time of day in nanoseconds."""
+    """With start `position`: the position in the log. With start `time`: nanoseconds since 1970."""
     filter: str = ""
-    """Of messages about an item, the program is given those whose item begins with it."""
+    """Deliver only messages whose item starts with this prefix, and messages without an item."""
     stays: bool = False
-    """Whether the session goes on when this member leaves, for the next one of its name."""
+    """Keep the session when this member leaves, for the next program with its name."""
     explicit: bool = False
-    """Whether the program says what it is through with (`subscribe`), and not by reading on."""
+    """The program acknowledges messages itself (`subscribe`), instead of by asking for the next one."""
     at_most_once: bool = False
-    """Whether a session that comes back after a crash begins anew, instead of where it had acknowledged."""
+    """After a crash, continue with new messages instead of repeating those since the last acknowledgement."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,19 +96,19 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
         if self.start_at < 0:
             raise ConfigurationError(f"start_at {self.start_at}: at least 0")
         if self.stays and not self.name:
-            raise ConfigurationError("stays needs a name: by it the next program finds its session")
+            raise ConfigurationError("stays needs a name: the next program finds the session by it")
         if self.policy == "leave":
-            raise ConfigurationError("policy 'leave': no slow program holds anybody back here; set purge")
+            raise ConfigurationError("policy = leave is not available with stack gossip: use purge")
         if (parse_size(self.log_bytes) or self.log_age) and self.retention != Retention.LIMITS.value:
-            raise ConfigurationError("log_bytes and log_age are for retention 'limits'")
+            raise ConfigurationError("log_bytes and log_age need retention = limits")
         if len(self.filter) > MAX_FILTER:
             raise ConfigurationError(f"filter of {len(self.filter)} characters: at most {MAX_FILTER}")
         if self.logger and not self.data:
-            raise ConfigurationError("data: a logger needs a folder for its log")
+            raise ConfigurationError("a logger needs data: the folder for its log")
         if self.data and not self.logger:
-            raise ConfigurationError("data: only a logger keeps something on disk; set logger")
+            raise ConfigurationError("data is for loggers only: set logger = true, or leave data out")
         if not 1 <= self.log_acks <= max(1, len(self.loggers)):
-            raise ConfigurationError(f"log_acks {self.log_acks}: from 1 to as many as `loggers` names")
+            raise ConfigurationError(f"log_acks {self.log_acks}: must be from 1 to the number of loggers")
         if self.loggers and self.logger is not (self.name in self.loggers):
             role = "is not among" if self.logger else "is one of"
             raise ConfigurationError(f"name {self.name!r} {role} the loggers {', '.join(self.loggers)}")
@@ -118,12 +121,12 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
         if self.log_messages < 1:
             raise ConfigurationError(f"log_messages {self.log_messages}: at least 1")
         if self.protocol == Protocol.PBCAST.value and (self.logger or self.durable):
-            raise ConfigurationError("protocol 'pbcast' knows no loggers: choose rpbcast or lbrm")
+            raise ConfigurationError("protocol pbcast has no loggers: choose rpbcast or lbrm")
 
 
 def _check_choice(name: str, found: str, known: list[str]) -> None:
     if found not in known:
-        raise ConfigurationError(f"{name} {found!r}: there are {', '.join(known)}")
+        raise ConfigurationError(f"{name} {found!r}: choose one of {', '.join(known)}")
 
 
 def gossip_settings(settings: GroupSettings, frame_bytes: int) -> GossipSettings:
@@ -168,7 +171,7 @@ def _build(site: Site, rng: Random, out: Outbox) -> Stack:
         return LogClient(site.member, settings.home, rng, out)
     if settings.logger:
         logger = Logger(site.member, (), chosen, rng, out)
-        logger.placing.epoch = time.time_ns() - time.monotonic_ns()
+        logger.placing.epoch = site.epoch
         return logger
     if settings.durable or settings.loggers or chosen.protocol is not Protocol.RPBCAST:
         return Member(site.member, (), chosen, rng, out)

@@ -24,19 +24,19 @@ RUN_BYTES = 1 << 20
 
 
 class LightweightGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about a daemon, or about a program that is in a domain without one."""
+    """Settings of a daemon, or of a program that joins a domain without a daemon."""
 
     queue_messages: int = 16_384
-    """Events that wait for a program. One with more is put out, and comes back: nobody waits for it."""
+    """Events that may wait for a program. One with more is expelled and rejoins; nobody waits for it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.name.encode()) > NAME_BYTES:
             raise ConfigurationError(f"name of {len(self.name.encode())} bytes: at most {NAME_BYTES}")
         if "@" in self.name:
-            raise ConfigurationError(f"name {self.name!r}: in a domain only clients of daemons have an @")
+            raise ConfigurationError(f"name {self.name!r}: only clients of daemons have an @")
         if self.policy == "block":
-            raise ConfigurationError("policy block: in a domain nobody waits for a program that is too slow")
+            raise ConfigurationError("policy block: in a domain nobody waits for a slow program")
 
 
 def lightweight_settings(settings: GroupSettings) -> LightweightSettings:

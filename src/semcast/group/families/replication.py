@@ -28,20 +28,21 @@ _OVERHEAD = 4096
 
 
 class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about a server of a replicated service."""
+    """Settings of a server of a replicated service."""
 
     founders: tuple[str, ...] = ()
-    """The names of the servers that found the group, all of them, the same everywhere."""
+    """Names of all servers that found the group. The same list at every founder."""
     newcomer: bool = False
-    """Found nothing: wait until the servers of a group let this one in."""
+    """Join an existing group: wait until its servers add this one."""
     trim_every: int = 200_000
-    """Actions after which the log is trimmed behind a snapshot of the service; 0 for never."""
+    """Take a snapshot and trim the log after this many actions; 0 for never."""
     retention: int = 100_000
-    """Actions that are kept for servers that lack them; who lacks more is given a snapshot."""
+    """Actions kept for lagging servers. A server that lags further gets a snapshot."""
     allow_mixed: bool = False
-    """Whether servers with another release of SQLite than most may take writes, too."""
+    """Accept writes also at servers whose SQLite version differs from that of the majority."""
     durability: str = "disk"
-    """When a strict action is answered: once its place is on the `disk` here, or at once (`memory`)."""
+    """When a strict action is answered: once its position is synced to this server's `disk`, or as soon as it
+    is ordered (`memory`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,19 +53,21 @@ class ReplicationGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_
         for name in self.founders:
             check_name(name)
         if len(set(self.founders)) != len(self.founders):
-            raise ConfigurationError(f"founders {', '.join(self.founders)}: each once")
+            raise ConfigurationError(f"founders {', '.join(self.founders)}: a name is listed twice")
         if self.founders and self.newcomer:
-            raise ConfigurationError("newcomer: a server that waits to be let in has no founders")
+            raise ConfigurationError(
+                "newcomer and founders exclude each other: set founders at the servers that found the group"
+            )
         if not self.founders and not self.newcomer:
             raise ConfigurationError(
-                "founders: name the servers that found the group, or set newcomer where it exists already"
+                "founders: name all servers that found the group, or set newcomer to join an existing one"
             )
         if self.founders and self.name not in self.founders:
             raise ConfigurationError(
-                f"founders {', '.join(self.founders)}: {self.name!r} is not among them; others are newcomers"
+                f"founders {', '.join(self.founders)}: {self.name!r} is not among them; set newcomer instead"
             )
         if self.durability not in (each.value for each in Durability):
-            raise ConfigurationError(f"durability {self.durability!r}: there are disk and memory")
+            raise ConfigurationError(f"durability {self.durability!r}: choose disk or memory")
         for name in ("trim_every", "retention"):
             if getattr(self, name) < 0:
                 raise ConfigurationError(f"{name} {getattr(self, name)}: at least 0")

@@ -24,10 +24,10 @@ CALM = 200 * MILLISECOND
 
 
 class RingGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about a group with the ring."""
+    """Settings of a group with stack `ring`."""
 
     minimum: int = 1
-    """Members that must have been together once before this one is in the group, and sends."""
+    """`join` returns, and this member sends, once it has been in a view of this many members."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

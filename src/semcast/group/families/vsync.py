@@ -43,39 +43,43 @@ _KIND = (MemberId("vsync"),)
 
 
 class SynchronySettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set about a group with agreed views."""
+    """Settings of a group with stack `vsync`: agreed views, one primary partition."""
 
     order: str = ""
-    """`fifo` (the default), `causal` or `total`, the same at all members."""
+    """Message order: `fifo` (default), `causal` or `total`. The same at all members."""
     engine: str = ""
-    """With `total`: `token` (the default) or `consensus`, the same at all members."""
+    """How a total order is decided: `token` (default) or `consensus`. The same at all members."""
     uniform: bool = False
-    """Deliver only what survives whichever minority crashes; the same at all members."""
+    """Deliver a message only once a majority has it, so that it survives the crash of any minority. The same
+    at all members."""
     flush: str = ""
-    """Who tells whom when the view changes, `coordinator` (the default) or `all`; the same at all."""
+    """Who announces a view change: the `coordinator` (default) or `all` members. The same at all members."""
     minimum: int = 0
-    """So many found the group together, more than half of all who may; 0 for one that only joins."""
+    """How many members form the first view together: more than half of all founders (2 of 3, 3 of 5). 0: only
+    join an existing group."""
     reform: str = ""
-    """When those go on who are left of a view that lost its majority: `automatic` (the default), as soon as
-    everybody else is back under its name; `manual`, when told to by `Group.reform`."""
+    """When the survivors of a lost majority form a new view: `automatic` (default), once every other member
+    of the last view is back under its name; `manual`, when `Group.reform` is called."""
     bootstrap: bool = False
-    """Found the group alone. At one member only, and only once."""
+    """Form the first view alone. Set it at one member only, and only for the first start of the group."""
     expel_after: str = ""
-    """The others go on without a member that lacks for so long what they have; never by default."""
+    """Expel a member that has lagged this long. Off by default."""
     expel_when_full: bool = False
-    """They do so, too, as soon as their buffers are full of what it lacks."""
+    """Expel a lagging member as soon as the messages it lacks fill the others' buffers."""
     buffer_messages: int = 0
-    """Messages that a member keeps for others, until all have them; 0 for 65536. The same at all members."""
+    """Messages a member retains until all members have them; 0 for 65536. The same at all members."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, known in _CHOICES.items():
             if getattr(self, name) not in ("", *known):
-                raise ConfigurationError(f"{name} {getattr(self, name)!r}: there are {', '.join(known)}")
+                raise ConfigurationError(f"{name} {getattr(self, name)!r}: choose one of {', '.join(known)}")
         if self.engine and self.order != "total":
-            raise ConfigurationError(f"engine {self.engine!r} decides on a total order: set order = total")
+            raise ConfigurationError(f"engine {self.engine!r} needs order = total")
         if self.minimum < 0 or (self.bootstrap and self.minimum > 1):
-            raise ConfigurationError(f"minimum {self.minimum}: at least 1 where there is no bootstrap, or 0")
+            raise ConfigurationError(
+                f"minimum {self.minimum}: must be 0 or more, and at most 1 with bootstrap"
+            )
         if self.expel_after:
             parse_duration(self.expel_after)
         if self.buffer_messages and self.buffer_messages < _FEWEST:

@@ -1,4 +1,4 @@
-"""Calls over the deliveries of a group with agreed views (seed I, 7.2; `docs/calls.md`).
+"""Calls over the deliveries of a group with agreed views (Birman et al. 1991, 7.2; `docs/calls.md`).
 
 A request is a message to the group, and so is every answer: they have their place among all other messages.
 The machine is told what is delivered, in order; it says what to send and what the program has to do.

@@ -65,7 +65,7 @@ class CallCounts(msgspec.Struct):
 
 
 class CallRequest(msgspec.Struct, frozen=True):
-    """A request, as a handler is given it."""
+    """A request, as passed to a handler of `on_call`."""
 
     caller: MemberId
     number: int
@@ -86,7 +86,7 @@ class CallRequest(msgspec.Struct, frozen=True):
 
 
 class CallAnswer(msgspec.Struct, frozen=True):
-    """What came of a call."""
+    """The replies to a call."""
 
     outcome: Literal["complete", "too few", "timeout"]
     """`complete`: as many answered as were asked for, or, for all, everybody who is still there. `too few`:
@@ -106,7 +106,7 @@ class CallAnswer(msgspec.Struct, frozen=True):
 
     @property
     def result(self) -> bytes:
-        """The first reply; LookupError where there is none, with what there is instead."""
+        """The first reply. LookupError if there is none; its text says what happened instead."""
         for reply in self.replies.values():
             return reply
         failed = "; ".join(f"{member}: {error}" for member, error in self.errors.items())
@@ -117,7 +117,7 @@ class CallAnswer(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether there are as many answers as were asked for."""
+        """Whether as many members replied as the call asked for."""
         return self.outcome == "complete"
 
 
@@ -149,7 +149,7 @@ def check_wanted(wanted: object) -> None:
     if wanted in ("first", "majority", "all"):
         return
     if isinstance(wanted, bool) or not isinstance(wanted, int):
-        raise ValueError(f"replies={wanted!r}: there are first, majority, all, or a number")
+        raise ValueError(f"replies={wanted!r}: choose first, majority, all, or a number")
     if wanted < 1:
         raise ValueError(f"replies={wanted}: a call waits for one reply at least; to wait for none, send")
 

@@ -58,6 +58,16 @@ class Findings:
     differs: tuple[str, ...]
 
     @property
+    def off(self) -> list[Number]:
+        """Numbers that are not the paper's."""
+        return [number for number in self.numbers if number.agrees is False]
+
+    @property
+    def broken(self) -> list[Claim]:
+        """Claims that our results contradict."""
+        return [claim for claim in self.claims if claim.holds is False]
+
+    @property
     def tally(self) -> tuple[int, int]:
         """How many numbers and claims agree, out of how many."""
         verdicts = [number.agrees for number in self.numbers] + [claim.holds for claim in self.claims]

@@ -27,6 +27,8 @@ LAYERS = (
 _INTERNAL = ("experiment", "cell", "status", "error")
 _FAILURES = 5
 """How many are shown."""
+_SHOWN = 2
+"""Of what differs, in the first table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,29 @@ def _overview(experiments: Sequence[Experiment]) -> Markup:
                 spec.paper.source if spec.paper else "-",
                 _tally(each.findings),
                 tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
+                _what_differs(each),
             ]
         )
-    return table(["", "experiment", "paper", "agrees", "results"], rows, words=3)
+    head = ["", "experiment", "paper", "agrees", "results", "what differs, and why"]
+    return table(head, rows, words=len(head))
+
+
+def _what_differs(each: Experiment) -> Content:
+    """At a glance: numbers and claims that do not agree, and the first reason that is known."""
+    findings = each.findings
+    if not each.results.rows:
+        return "-"
+    off = [f"{number.what}: {shown(number.paper)}, ours {shown(number.ours or 0)}" for number in findings.off]
+    off += [f"{claim.says}: {claim.values}" for claim in findings.broken]
+    told = [*off[:_SHOWN], *([f"and {len(off) - _SHOWN} more"] if len(off) > _SHOWN else [])]
+    parts: list[Content] = []
+    if told:
+        parts.append(tag("span", "; ".join(told), class_="warn"))
+    if findings.differs:
+        parts.append(tag("span", f"{'. ' if told else ''}{findings.differs[0]}", class_="soft"))
+    elif told:
+        parts.append(tag("span", ". No reason is known.", class_="soft"))
+    return joined(parts) if parts else tag("span", "nothing", class_="good")
 
 
 def _tally(findings: Findings) -> Content:

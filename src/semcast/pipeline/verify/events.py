@@ -15,8 +15,9 @@ from semcast.core.ids import MemberId
 from semcast.history import Event, HistoryError, RunInfo
 from semcast.history.columns import SCHEMA
 from semcast.history.decoding import decode, rows_of
+from semcast.history.journal import SUFFIX
 from semcast.history.schema import CRC_MASK, KINDS, AnnotationKind, Kind
-from semcast.history.versions import completed, described
+from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.wellformed import problem
 from semcast.pipeline.paths import literal
 
@@ -67,27 +68,24 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.glob("*.parquet"))
     if not files:
-        raise HistoryError(f"{path}: no *.parquet files in this folder")
+        raise HistoryError(f"{path}: no *.parquet or *{SUFFIX} files in this folder")
     return files
 
 
 def _inspect(file: Path) -> tuple[RunInfo, int]:
-    try:
-        with pq.ParquetFile(file) as parquet:
-            info = described(file, parquet)
-            foreign = set(_names_in(parquet, "run")) - {info.run}
-            if foreign:
-                raise HistoryError(
-                    f"{file}: has rows of run {min(map(str, foreign))}, and is about run {info.run}"
-                )
-            strange = set(_names_in(parquet, "group")) - {group.name for group in info.groups} - {None}
-            if strange:
-                raise HistoryError(
-                    f"{file}: has rows of group {min(map(str, strange))}, which it does not describe"
-                )
-            return info, parquet.metadata.num_rows
-    except (pa.ArrowException, OSError) as error:
-        raise HistoryError(f"{file}: not a Parquet file, or damaged or cut off: {_line(error)}") from error
+    with refusing_damage(file), pq.ParquetFile(file) as parquet:
+        info = described(file, parquet)
+        foreign = set(_names_in(parquet, "run")) - {info.run}
+        if foreign:
+            raise HistoryError(
+                f"{file}: has rows of run {min(map(str, foreign))}, and is about run {info.run}"
+            )
+        strange = set(_names_in(parquet, "group")) - {group.name for group in info.groups} - {None}
+        if strange:
+            raise HistoryError(
+                f"{file}: has rows of group {min(map(str, strange))}, which it does not describe"
+            )
+        return info, parquet.metadata.num_rows
 
 
 def _names_in(parquet: pq.ParquetFile, column: str) -> Iterable[str | None]:
@@ -99,10 +97,6 @@ def _names_in(parquet: pq.ParquetFile, column: str) -> Iterable[str | None]:
             yield from (known.min, known.max)
         else:
             yield from parquet.read_row_group(number, columns=[column]).column(column).unique().to_pylist()
-
-
-def _line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
@@ -147,13 +141,9 @@ def held_rows(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
 def _read(file: Path) -> pa.Table:
     # What may not be null is found out later, and told with its row.
     lenient = pa.schema([field.with_nullable(True) for field in SCHEMA])
-    try:
-        with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
-            there = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
-            return completed(parquet.read(columns=there)).select(SCHEMA.names).cast(lenient)
-    except (pa.ArrowException, OSError) as error:
-        line = str(error).partition("\n")[0]
-        raise HistoryError(f"{file}: damaged or cut off: {line}") from error
+    with refusing_damage(file), pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+        there = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
+        return completed(parquet.read(columns=there)).select(SCHEMA.names).cast(lenient)
 
 
 def by_group(rows: DataFrame, runs: Mapping[str, RunInfo]) -> DataFrame:

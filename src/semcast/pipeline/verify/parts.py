@@ -29,12 +29,15 @@ _TOLD = pa.schema([("run", pa.string()), ("task", pa.string()), ("verdict", pa.b
 _SPARK = "run string, task string, verdict binary"
 
 
+Checker = Callable[[History], Verdict]
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What is asked of each part."""
 
     property: str
-    checker: Callable[[History], Verdict]
+    checker: Checker
     own: bool = False
     """Whether of the outline only rows of the process whose part it is matter."""
 
@@ -77,9 +80,7 @@ def judge_in_parts(
     What cannot be told of one part may still be broken in another.
     """
     found = Findings()
-    packed = {
-        (run, task): pickle.dumps((known[run].info, list(events))) for (run, task), events in beside.items()
-    }
+    packed = _packed(known, beside)
     broken = []
     told = rows.groupBy("run", "task", "part").applyInArrow(_judging(tasks, packed), _SPARK).collect()
     for run, task, verdict in told:
@@ -94,6 +95,15 @@ def judge_in_parts(
             broken.append(told_by(run, judged))
     found.violations.append(known_violations(given.run_index.spark, broken))
     return found
+
+
+def _packed(known: Mapping[str, History], beside: Beside) -> dict[tuple[str, str], bytes]:
+    """By run and task, what travels to tasks: once, where several tasks of a run have the same outline."""
+    once: dict[tuple[str, int], bytes] = {}
+    for (run, _), events in beside.items():
+        if (run, id(events)) not in once:
+            once[run, id(events)] = pickle.dumps((known[run].info, list(events)))
+    return {(run, task): once[run, id(events)] for (run, task), events in beside.items()}
 
 
 def _judging(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer
-from semcast.protocols.isis.frames import InGroup, Taken, TakenWanted
+from semcast.protocols.isis.departures import answer_of
+from semcast.protocols.isis.frames import InGroup, StableWanted, Taken, TakenWanted, number_of
 from semcast.protocols.isis.giving import members_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.vsync.frames import InView, Received
@@ -25,6 +26,8 @@ class ErrandTimer(Timer):
 
     TELL = "tell"
     ASK = "ask"
+    BEACON = "beacon"
+    AGE = "age"
 
 
 class Errands:
@@ -72,6 +75,10 @@ class Errands:
                     found.append((group, timer))
                 elif timer is ErrandTimer.TELL:
                     self._tell_all()
+                elif timer is ErrandTimer.BEACON:
+                    self._show()
+                elif timer is ErrandTimer.AGE:
+                    self._ask_about_stamps()
                 else:
                     self._ask(now)
         return found
@@ -92,11 +99,29 @@ class Errands:
         domain = self._domain
         if domain.program.fresh and (_OWN, ErrandTimer.TELL) not in self._times:
             self.set_timer(_OWN, ErrandTimer.TELL, now + self._delay)
+        beacon = domain.settings.beacon
+        if beacon and domain.seats and (_OWN, ErrandTimer.BEACON) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.BEACON, now + beacon)
+        if domain.policy.heard_of() and (_OWN, ErrandTimer.AGE) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
         waits = domain.program.settle() or bool(domain.departures)
         if not waits:
             self._patience = 0
         elif (_OWN, ErrandTimer.ASK) not in self._times:
             self.set_timer(_OWN, ErrandTimer.ASK, now + (self._pause << self._patience))
+
+    def _show(self) -> None:
+        """Who is in another group of the same name shall hear of it."""
+        for seat in self._domain.seats.values():
+            answer = answer_of(seat)
+            if answer is not None and answer.members[0] == seat.me:
+                self.post(seat, [(Reach.ANYBODY, answer)])
+
+    def _ask_about_stamps(self) -> None:
+        """A stamp need not be said any more once all members of its group have what it names (6.4)."""
+        for name, time in self._domain.policy.heard_of().items():
+            wanted = StableWanted(time.view, sorted(time.counts.items()))
+            self._domain.out.announce(InGroup(number_of(name), wanted))
 
     def _tell_all(self) -> None:
         fresh, self._domain.program.fresh = self._domain.program.fresh, {}

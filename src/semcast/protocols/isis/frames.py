@@ -11,11 +11,16 @@ import msgspec
 from semcast.core.ids import MAX_NUMBER
 from semcast.core.outbox import Frame
 from semcast.protocols.pieces import Piece
-from semcast.protocols.semantic.frames import Seq, Seqs
+from semcast.protocols.semantic.frames import Rank, Seq, Seqs
 from semcast.protocols.vsync.frames import Members, WholeFrame
+from semcast.wire.limits import MAX_MEMBERS
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
 """Of a group."""
+
+
+Fields = Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
+"""Of a vector time: ranks, and the last message of each."""
 
 
 class Taken(Frame, frozen=True, array_like=True, tag=150, gc=False):
@@ -44,7 +49,22 @@ class ReachedWanted(Frame, frozen=True, array_like=True, tag=153, gc=False):
     view: Seq
 
 
-Inside = WholeFrame | Piece | Taken | TakenWanted | Reached | ReachedWanted
+class StableWanted(Frame, frozen=True, array_like=True, tag=155, gc=False):
+    """To whoever is in the group: say when all of its members have come as far as this."""
+
+    view: Seq
+    counts: Fields
+
+
+class Stable(Frame, frozen=True, array_like=True, tag=156, gc=False):
+    """They have."""
+
+    view: Seq
+    counts: Fields
+
+
+OwnFrame = Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable
+Inside = WholeFrame | Piece | OwnFrame
 
 
 class InGroup(Frame, frozen=True, array_like=True, tag=154, gc=False):

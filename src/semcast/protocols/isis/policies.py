@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from semcast.protocols.isis.frames import number_of
 from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import MAX_FOREIGN
@@ -35,11 +36,11 @@ class Conservative:
         """Whether too many groups would have to be spoken of."""
         return False
 
-    def unknown(self) -> Mapping[str, Time]:
-        """Times of groups that this process is not in, of which it is yet to hear that they are settled."""
+    def heard_of(self) -> Mapping[str, Time]:
+        """Times of groups that this process is not in: it says them until it hears that they are settled."""
         return {}
 
-    def settled(self, group: str, time: Time) -> None:
+    def settled(self, number: int, time: Time) -> None:
         """All members of a group have come as far as this."""
 
 
@@ -99,12 +100,13 @@ class Full(Conservative):
         """Whether too many groups would have to be spoken of."""
         return len(self.known) > MAX_FOREIGN
 
-    def unknown(self) -> Mapping[str, Time]:
+    def heard_of(self) -> Mapping[str, Time]:
         """All of them."""
         return self.known
 
-    def settled(self, group: str, time: Time) -> None:
+    def settled(self, number: int, time: Time) -> None:
         """Nobody there needs to be told."""
-        known = self.known.get(group)
-        if known is not None and time.covers(known.view, known.counts):
-            del self.known[group]
+        for name, known in self.known.items():
+            if number_of(name) == number and time.covers(known.view, known.counts):
+                del self.known[name]
+                break

@@ -83,6 +83,13 @@ class Program:
         self.last += count
         return first
 
+    def skip(self, count: int) -> int:
+        """Nothing comes of so many requests; returns the number of the first."""
+        first = self.last + 1
+        self.last += count
+        self.done(self.last)
+        return first
+
     def wish(self, wish: Wish) -> None:
         """One more, behind all others."""
         self.wishes.append(wish)

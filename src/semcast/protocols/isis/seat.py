@@ -194,6 +194,16 @@ class Seat:
             if member in survivors and member != self.me
         )
 
+    def all_have(self, view: int, counts: Sequence[tuple[int, int]]) -> bool:
+        """Whether all members are known to have what is named here, or to have gone on from there."""
+        stream = self.member.stream
+        if stream is None or self.member.is_out or view > stream.view().id:
+            return False
+        if view < stream.view().id:
+            return not any(each[0] <= view and self._lacking(each, stream.members) for each in self.past)
+        stable, size = stream.buffers.stable, len(stream.members)
+        return all(rank < size and count <= stable[rank] for rank, count in counts)
+
     # What programs took
 
     def took(self, sender: MemberId, last: int) -> None:

@@ -42,6 +42,8 @@ class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of messages in one request."""
     memberships: int = 1024
     """Groups that the program may be in."""
+    beacon: Nanos = 0
+    """How often the first member of a group says to all of the domain that it is there; 0 for never."""
     stamp_age: Nanos = SECOND
     """A stamp of a group that this process is not in is asked about when it is as old as this."""
     vsync: VsyncSettings = VsyncSettings()

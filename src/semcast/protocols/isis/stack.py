@@ -18,9 +18,11 @@ from semcast.protocols.isis.departures import Departures, answer_of
 from semcast.protocols.isis.errands import Errands
 from semcast.protocols.isis.frames import (
     InGroup,
+    OwnFrame,
     Reached,
     ReachedWanted,
-    Taken,
+    Stable,
+    StableWanted,
     TakenWanted,
     number_of,
 )
@@ -32,6 +34,7 @@ from semcast.protocols.isis.program import Cast, LeaveWish, Program
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.settings import MAX_GROUP, IsisSettings, Policy
+from semcast.protocols.isis.stamps import Time
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.lightweight.events import LeftGroup
 from semcast.protocols.lightweight.sessions import Refused
@@ -121,7 +124,7 @@ class Isis(Stack):
         successor.heed = self.heed
         return successor
 
-    # From the program
+    # From the program. Whoever asks for something has to `settle` then.
 
     def join(self, now: Nanos, group: str, minimum: int = 0) -> int:
         """Be in a group, which so many found together if it is not there; returns its number."""
@@ -139,21 +142,17 @@ class Isis(Stack):
         self._names[seat.number] = group
         seat.member.start(now)
         self.program.done(request)
-        self.settle(now)
         return request
 
-    def ask_to_leave(self, now: Nanos, group: str) -> int:
+    def ask_to_leave(self, group: str) -> int:
         """Be in a group no more, behind all that was sent; returns the number of the request."""
         seat = self._seat_of(group)
         request = self.program.number(1)
         seat.leaving = True
         self.program.wish(LeaveWish(seat.name, request))
-        self.settle(now)
         return request
 
-    def cast(
-        self, now: Nanos, group: str, payloads: Sequence[bytes], items: Sequence[str] | None = None
-    ) -> int:
+    def cast(self, group: str, payloads: Sequence[bytes], items: Sequence[str] | None = None) -> int:
         """Multicast messages to a group that it is in; returns the number of the first."""
         seat = self._seat_of(group)
         if not payloads or (items is not None and len(items) != len(payloads)):
@@ -163,15 +162,7 @@ class Isis(Stack):
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
         self.program.wish(Cast(seat.name, first, list(payloads), items, size))
-        self.settle(now)
         return first
-
-    def take(self, now: Nanos, most: int | None = None) -> list[object]:
-        """What the program is told next."""
-        taken: list[object] = list(self.program.take(most))
-        if self.program.fresh:
-            self.settle(now)
-        return taken
 
     def _seat_of(self, group: str) -> Seat:
         seat = self.seats.get(group)
@@ -224,7 +215,7 @@ class Isis(Stack):
         for frame in frames:
             if isinstance(frame, Received):
                 self._hear_of_view(now, group, source, frame.view)
-            if isinstance(frame, Taken | TakenWanted | Reached | ReachedWanted):
+            if isinstance(frame, OwnFrame):
                 self._on_own_frame(now, source, group, frame)
             else:
                 inside.append(frame)
@@ -242,9 +233,7 @@ class Isis(Stack):
             seat.heard(source, view)
         self.departures.heard(now, group, source, view)
 
-    def _on_own_frame(
-        self, now: Nanos, source: MemberId, group: int, frame: Taken | TakenWanted | Reached | ReachedWanted
-    ) -> None:
+    def _on_own_frame(self, now: Nanos, source: MemberId, group: int, frame: OwnFrame) -> None:
         seat = self._seat_numbered(group)
         stream = None if seat is None else seat.member.stream
         if isinstance(frame, ReachedWanted):
@@ -253,12 +242,31 @@ class Isis(Stack):
                 self.out.send(source, InGroup(group, answer))
         elif isinstance(frame, Reached):
             self.departures.on_reached(now, group, source, frame)
-        elif seat is None or stream is None or source not in stream.members:
+            if seat is not None and stream is not None:
+                self._meet(seat, stream.members, source, frame)
+        elif isinstance(frame, Stable):
+            self.policy.settled(group, Time(frame.view, dict(frame.counts)))
+        elif seat is None or stream is None:
+            self.stats.stale += 1
+        elif isinstance(frame, StableWanted):
+            if seat.all_have(frame.view, frame.counts):
+                self.out.send(source, InGroup(group, Stable(frame.view, frame.counts)))
+        elif source not in stream.members:
             self.stats.stale += 1
         elif isinstance(frame, TakenWanted):
             self.errands.tell(seat, source)
         elif frame.view == stream.view().id:
             seat.hears_taken(source, frame.upto)
+
+    def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
+        """Two groups of one name, founded by who could not hear each other: the smaller one gives way."""
+        theirs = frame.members
+        if source not in theirs or not set(mine).isdisjoint(theirs):
+            return
+        if (len(theirs), mine[0]) > (len(mine), theirs[0]):
+            self._put_out(
+                seat, Left("there is another group of this name, which is older or larger", again=True)
+            )
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Whatever is due."""
@@ -281,6 +289,7 @@ class Isis(Stack):
             while moved and not self._left:
                 moved = self.giving.give(now)
                 moved = self.sending.send(now) or moved
+            self.heed()
             self.errands.look(now)
             if self._leaving and not self.seats and not self._left:
                 self._left = True
@@ -288,7 +297,6 @@ class Isis(Stack):
         at = self.errands.alarm()
         if at is not None:
             self.out.set_timer(IsisTimer.NEXT, at)
-        self.heed()
 
     def leave_group(self, now: Nanos, seat: Seat) -> None:
         """The program asked to, and all that it sent before has left."""
@@ -341,6 +349,7 @@ class Isis(Stack):
         self._left = True
         self.seats.clear()
         self.program.close(event.cause)
+        self.heed()
         self.out.deliver(Left(f"{seat.name}: {event.cause}", again=True))
 
     # To the application

@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from semcast.protocols.isis.frames import Fields
 from semcast.protocols.isis.settings import MAX_GROUP
-from semcast.protocols.semantic.frames import Rank, Seq
+from semcast.protocols.semantic.frames import Seq
 from semcast.protocols.vsync.orders import Stamp
-from semcast.wire.limits import MAX_MEMBERS
 
 _MOST = 256
 """Groups in one head that are read, at most."""
@@ -21,7 +21,7 @@ class Foreign(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     group: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_GROUP)]
     view: Seq
-    counts: Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
+    counts: Fields
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -3,6 +3,6 @@
 from semcast.protocols.ring.family import RING
 from semcast.protocols.ring.settings import RingSettings, SlowPolicy
 from semcast.protocols.ring.stack import Ring
-from semcast.protocols.ring.states import MOVES, Cause, State, diagram
+from semcast.protocols.ring.states import MOVES, Cause, State
 
-__all__ = ["MOVES", "RING", "Cause", "Ring", "RingSettings", "SlowPolicy", "State", "diagram"]
+__all__ = ["MOVES", "RING", "Cause", "Ring", "RingSettings", "SlowPolicy", "State"]

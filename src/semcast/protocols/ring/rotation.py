@@ -125,7 +125,7 @@ class Rotation:
         return token.number > self._passing.number and source == order.predecessor and order.credible(token)
 
     def hold_for(self, token: Token) -> Nanos:
-        """How long the first member waits for better times before it passes on a token with nothing new."""
+        """How long the leader may hold an idle token."""
         stuck = token.fcc == 0 and (token.seq, token.aru, token.rtr) == self._last_seen
         self._last_seen = (token.seq, token.aru, token.rtr)
         # Everybody has everything; who waits for more than that has said so on the token.

@@ -62,7 +62,7 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.FORM, Cause.LEAVING): State.LEFT,
     (State.EVS, Cause.LEAVING): State.LEFT,
 }
-"""Every legal move. `docs/protocols/ring.md` draws it, and a test sees that the drawing is right."""
+"""Every legal move. `tools/pictures` draws it for the docs; a test compares the picture with this table."""
 
 _FROZEN = (State.FORM, State.EVS)
 _OBEYS = (State.OPERATIONAL, State.GATHER, State.COMMIT)
@@ -90,10 +90,3 @@ class Standing:
     def obeys(self) -> bool:
         """Whether the token of the configuration, while it goes round, is this member's business."""
         return self.state in _OBEYS
-
-
-def diagram() -> str:
-    """The state machine as a Mermaid diagram."""
-    lines = ["stateDiagram-v2", "    [*] --> operational"]
-    lines += [f"    {old.value} --> {new.value}: {cause.value}" for (old, cause), new in MOVES.items()]
-    return "\n".join(lines)

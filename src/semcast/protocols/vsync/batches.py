@@ -1,4 +1,4 @@
-"""The total order of consensus over batches (seed P, 4.6, after Chandra and Toueg).
+"""The total order of consensus over batches (Pereira 2002, 4.6, after Chandra and Toueg).
 
 Each member proposes what it has queued, as prefixes; what is decided comes next, sender by sender. A value is
 adopted only by who has queued what it names, so what is decided survives whichever minority crashes: this

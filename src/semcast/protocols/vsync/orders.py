@@ -151,7 +151,7 @@ class FifoOrder(InSequence):
 
 
 class CausalOrder(FifoOrder):
-    """CBCAST (seed I, 5.1) by the rule of seed P, A.4: queue a message once its causes are queued or purged.
+    """CBCAST (Birman et al. 1991, 5.1): queue a message once its causes are queued or purged.
 
     A head has the fields of the vector timestamp that changed since the last message (5.4); the number of
     the message itself is the sender's own field. A purged message hands on its fields in the notice that

@@ -24,9 +24,9 @@ class Engine(enum.StrEnum):
     """Who decides on the total order."""
 
     TOKEN = "token"  # noqa: S105
-    """The holder of a token (seed I, 5.2)."""
+    """The holder of a token (Birman et al. 1991, 5.2)."""
     CONSENSUS = "consensus"
-    """Everybody, batch by batch (seed P, 4.6)."""
+    """Everybody, batch by batch (Pereira 2002, 4.6)."""
 
 
 class Flush(enum.StrEnum):
@@ -44,7 +44,7 @@ class Agreement(enum.StrEnum):
     CONSENSUS = "consensus"
     """By a majority; whoever is suspected wrongly is put out at worst."""
     ORACLE = "oracle"
-    """By all who are alive, as an oracle tells (`member_failed`), which never errs (seed I, 4.1)."""
+    """By all live members, as a perfect failure detector says (`member_failed`; Birman et al. 1991, 4.1)."""
 
 
 class Reform(enum.StrEnum):

@@ -52,11 +52,4 @@ MOVES: dict[tuple[State, Cause], State] = {
     (State.JOINING, Cause.REFUSED): State.LEFT,
     (State.JOINING, Cause.SUPERSEDED): State.LEFT,
 }
-"""Every legal move. `docs/protocols/vsync.md` draws it, and a test sees that the drawing is right."""
-
-
-def diagram() -> str:
-    """The state machine as a Mermaid diagram."""
-    lines = ["stateDiagram-v2", f"    [*] --> {State.JOINING.value}"]
-    lines += [f"    {old.value} --> {new.value}: {cause.value}" for (old, cause), new in MOVES.items()]
-    return "\n".join(lines)
+"""Every legal move. `tools/pictures` draws it for the docs; a test compares the picture with this table."""

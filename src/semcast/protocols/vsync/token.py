@@ -1,4 +1,4 @@
-"""The total order of a token holder: ABCAST (seed I, 5.2).
+"""The total order of a token holder: ABCAST (Birman et al. 1991, 5.2).
 
 The holder says in which order messages come, in a *sets-order*: a message of its own without content, so
 that it is repaired, tracked and flushed like any other, but never waits for a program. It goes at the end of

@@ -53,7 +53,7 @@ class StateTransfer:
     def offer(self, view: int, state: bytes) -> None:
         """The state at the beginning of a view; that of an earlier one is not needed any more."""
         if len(state) > MAX_STATE:
-            raise ValueError(f"a state of {len(state)} bytes: at most {MAX_STATE} can be handed over")
+            raise ValueError(f"the exported state has {len(state)} bytes; at most {MAX_STATE} are allowed")
         step = self._chunk_bytes
         self._view = view
         self._chunks = [state[start : start + step] for start in range(0, len(state), step)] or [b""]

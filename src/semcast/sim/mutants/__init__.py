@@ -10,6 +10,7 @@ from semcast.sim.mutants import (
     gossip,
     gossip_loggers,
     gossip_sponsors,
+    isis,
     lightweight,
     programs,
     replication,
@@ -199,7 +200,7 @@ MUTANTS["rpbcast"] = {
 }
 MUTANTS["lightweight"] = {**lightweight.MUTANTS, **clients.MUTANTS}
 MUTANTS["calls"] = {**calls.MUTANTS}
-MUTANTS["isis"] = {}
+MUTANTS["isis"] = {**isis.MUTANTS}
 MUTANTS["pbcast"] = {
     "silent-expiry": Mutant(gossip.SilentExpiry),
     "sponsor-while-pending": gossip_sponsors.MUTANTS["sponsor-while-pending"],

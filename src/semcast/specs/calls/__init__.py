@@ -1,4 +1,4 @@
-"""What must hold of calls (seed I, 7.2)."""
+"""What must hold of calls (Birman et al. 1991, 7.2)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""One fate (seed I, 4.1): who is out of one group of a domain is out of all, as that member."""
+"""One fate (Birman et al. 1991, 4.1): who is out of one group of a domain is out of all, as that member."""
 
 from semcast.core.ids import MemberId
 from semcast.history.events import History

@@ -1,4 +1,4 @@
-"""Causal order inside a view (seed P, 4.6 and A.4; seed I, 4.1 to 5.1).
+"""Causal order inside a view (Pereira 2002, 4.6 and A.4; Birman et al. 1991, 4.1 to 5.1).
 
 m causally precedes m' if a process multicasts or delivers m before it multicasts m', all in one view, or
 through others so. Vector times begin anew with each view (I, 5.5), and so does the reckoning here.

@@ -1,4 +1,4 @@
-"""What is delivered in the view it was multicast in, and behind what (seed P, 2.2.3, 2.2.5 and 4.4.1)."""
+"""Delivery in the sending view, and behind which messages (Pereira 2002, 2.2.3, 2.2.5 and 4.4.1)."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Views as everybody agrees on them (seed P, 2.2.2)."""
+"""Views as everybody agrees on them (Pereira 2002, 2.2.2)."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

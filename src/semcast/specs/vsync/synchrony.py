@@ -1,4 +1,4 @@
-"""Who delivers the same in a view (seed P, 2.2.5, 4.4.1 and 4.5)."""
+"""Who delivers the same in a view (Pereira 2002, 2.2.5, 4.4.1 and 4.5)."""
 
 from semcast.core.ids import MessageId
 from semcast.history.events import Event, History

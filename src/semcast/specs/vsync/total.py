@@ -1,4 +1,4 @@
-"""Total order inside a view, and the positions that deliveries are recorded with (seed P, 2.2.4 and 4.6)."""
+"""Total order inside a view, and the recorded positions of deliveries (Pereira 2002, 2.2.4 and 4.6)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from math import inf

@@ -7,15 +7,14 @@ a history of just these rows is made, so that sessions, logs and who is there me
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import msgspec
 import pyarrow.compute as pc
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.history import Event, History, HistoryError, RunInfo
-from semcast.history.decoding import decode, rows_of
+from semcast.history import Event, History, HistoryError
 from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Given, Wanted
+from semcast.pipeline.verify.parts import history_of
 from semcast.specs.gossip.kinds import (
     ABANDONED,
     ADMIT,
@@ -74,32 +73,16 @@ def outlines(given: Given, wanted: Wanted) -> "dict[str, Outline]":
         raise HistoryError(
             f"{counted} rows about sessions and logs were there at first, then {rows.num_rows}"
         )
-    people: dict[str, list[MemberId]] = {run: [] for run in wanted}
-    for each in given.roster:
-        if each.run in people:
-            people[each.run].append(each.process)
-    found = {}
-    for run in wanted:
-        mine = map(decode, rows_of(rows.filter(pc.equal(rows["run"], run))))
-        info = given.run_index.infos[run]
-        events = sorted(mine, key=lambda event: event.index)
-        found[run] = Outline(_with_members(info, people[run]), events, circular=run in given.circular)
-    return found
-
-
-def _with_members(info: RunInfo, processes: list[MemberId]) -> RunInfo:
-    """All processes are named as members: those without a row here were there, too."""
-    return msgspec.structs.replace(
-        info, groups=(msgspec.structs.replace(info.only, members=tuple(processes)),)
-    )
+    histories = {run: history_of(given, run, rows.filter(pc.equal(rows["run"], run))) for run in wanted}
+    return {run: Outline(history, circular=run in given.circular) for run, history in histories.items()}
 
 
 class Outline:
     """One run."""
 
-    def __init__(self, info: RunInfo, events: list[Event], *, circular: bool) -> None:
-        self.info = info
-        self.history = History(info, events)
+    def __init__(self, history: History, *, circular: bool) -> None:
+        self.info = history.info
+        self.history = history
         self.ledger = ledger_of(self.history)
         self.circular = circular
 

@@ -5,24 +5,19 @@ the run: no row of another log, or of another stream, is looked at. Where each m
 streams are cut into ranges, so that one of any length can be judged.
 """
 
-import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.history import Event, History, RunInfo
 from semcast.history.columns import SCHEMA
-from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import Kind
 from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.gossip.outline import Outline
 from semcast.pipeline.verify.obligations import chunked
-from semcast.pipeline.verify.violations import known_violations, told_by
-from semcast.specs import Status, Verdict
+from semcast.pipeline.verify.parts import Checker, Task, judge_in_parts
 from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.kinds import CLOSED, COLLECT, KEPT, LETGO, LOG, LOST, OPENED, PLACED
 from semcast.specs.gossip.logs import (
@@ -35,21 +30,15 @@ from semcast.specs.gossip.logs import (
 from semcast.specs.gossip.positions import gossip_positions
 from semcast.specs.gossip.starting import gossip_beginning
 
-_MOST = 500_000
-"""Rows that one task may hold."""
-
 _RANGE = 1 << 14
 """So many messages of a stream are judged in one task, where each is judged by itself."""
-
-_TOLD = pa.schema([("run", pa.string()), ("property", pa.string()), ("verdict", pa.binary())])
-_SPARK = "run string, property string, verdict binary"
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """A checker, and the rows that it gets: of a logger, or of a stream with the outline of the run."""
 
-    checker: Callable[[History], Verdict]
+    checker: Checker
     kinds: tuple[Kind, ...]
     by_stream: bool = True
     by_message: bool = False
@@ -68,37 +57,33 @@ BY_PARTS: dict[str, Parts] = {
 }
 
 
+_TASKS = {name: Task(name, each.checker) for name, each in BY_PARTS.items()}
+
+
 def judge_parts(given: Given, known: Mapping[str, Outline], runs: Mapping[str, Sequence[str]]) -> Findings:
     """What is judged so, of these runs by property."""
-    found = Findings()
-    parts = [_parts(given, name, runs[name], each) for name, each in BY_PARTS.items() if name in runs]
-    if not parts:
-        return found
-    outlines = {run: pickle.dumps((each.info, each.history.events)) for run, each in known.items()}
-    rows = reduce(DataFrame.union, parts).groupBy("run", "property", "part")
-    broken = []
-    for run, name, packed in rows.applyInArrow(_judging(outlines), _SPARK).collect():
-        if packed is None:
-            found.unknown[run, name] = "a log or a stream has too many rows for one task"
-            continue
-        verdict: Verdict = pickle.loads(packed)  # noqa: S301 (bytes that our own tasks made)
-        if verdict.status is Status.UNKNOWN:
-            found.unknown[run, name] = verdict.detail
-        elif verdict.count:
-            broken.append(told_by(run, verdict))
-    found.violations.append(known_violations(given.run_index.spark, broken))
-    return found
+    asked = {name: each for name, each in BY_PARTS.items() if name in runs}
+    if not asked:
+        return Findings()
+    rows = reduce(DataFrame.union, [_parts(given, name, runs[name], each) for name, each in asked.items()])
+    histories = {run: outline.history for run, outline in known.items()}
+    beside = {
+        (run, name): histories[run].events if each.by_stream else ()
+        for name, each in asked.items()
+        for run in runs[name]
+    }
+    return judge_in_parts(given, rows, _TASKS, histories, beside)
 
 
 def _parts(given: Given, name: str, runs: Sequence[str], parts: Parts) -> DataFrame:
-    """The rows of some kinds, with the property that they are for and the part that they belong to."""
+    """The rows of some kinds, with the task that they are for and the part that they belong to."""
     chosen = fn.col("run").isin(*runs) & fn.col("kind").isin(*(kind.value for kind in parts.kinds))
     rows = given.rows.where(chosen).select(*SCHEMA.names)
     by = ["sender", "sender_incarnation"] if parts.by_stream else ["process"]
     if parts.by_message:
         rows, by = _in_ranges(rows), [*by, "chunk"]
     part = fn.concat_ws("#", *by).alias("part")
-    return rows.select(*SCHEMA.names, fn.lit(name).alias("property"), part)
+    return rows.select(*SCHEMA.names, fn.lit(name).alias("task"), part)
 
 
 def _in_ranges(rows: DataFrame) -> DataFrame:
@@ -114,28 +99,3 @@ def _in_ranges(rows: DataFrame) -> DataFrame:
             "annotation": fn.when(off == 0, fn.col("annotation")),  # it is about the first message
         }
     )
-
-
-def _judging(outlines: Mapping[str, bytes]) -> Callable[[pa.Table], pa.Table]:
-    """Outlines travel packed: a worker knows the kinds of rows only when it has loaded this module."""
-    unpacked: dict[str, tuple[RunInfo, Sequence[Event]]] = {}
-
-    def judge(table: pa.Table) -> pa.Table:
-        run, name = table.column("run")[0].as_py(), table.column("property")[0].as_py()
-        if table.num_rows > _MOST:
-            return pa.table([[run], [name], [None]], schema=_TOLD)
-        if run not in unpacked:
-            unpacked[run] = _outline(outlines[run])
-        info, outline = unpacked[run]
-        rows = {(row.process, row.index): row for row in map(decode, rows_of(table.select(SCHEMA.names)))}
-        if BY_PARTS[name].by_stream:
-            rows = {(row.process, row.index): row for row in outline} | rows
-        history = History(info, sorted(rows.values(), key=lambda row: row.index))
-        return pa.table([[run], [name], [pickle.dumps(BY_PARTS[name].checker(history))]], schema=_TOLD)
-
-    return judge
-
-
-def _outline(packed: bytes) -> tuple[RunInfo, Sequence[Event]]:
-    found: tuple[RunInfo, Sequence[Event]] = pickle.loads(packed)  # noqa: S301 (our own)
-    return found

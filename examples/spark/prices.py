@@ -1,0 +1,73 @@
+"""A group's log in Spark: a live table of the latest values, and a stream that is joined and published back.
+
+    semcast logger /tmp/prices --group prices &
+    python examples/spark/prices.py prices                # prints the latest price of every item
+    python examples/spark/prices.py prices --to alerts    # publishes prices above a limit into another group
+
+The group needs a logger (docs/logs.md); so does the one that is published into.
+"""
+
+import argparse
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from semcast.pipeline.session import spark_session
+from semcast.pipeline.stream import register, without_heartbeats
+
+
+def latest(rows: DataFrame) -> DataFrame:
+    """The latest value of every item: one row of state for each item that there ever was."""
+    return (
+        rows.where("item is not null")
+        .groupBy("item")
+        .agg(fn.max_by("payload", "position").alias("payload"), fn.max("position").alias("position"))
+    )
+
+
+def recent(rows: DataFrame, keep: str = "1 hour", late: str = "10 seconds") -> DataFrame:
+    """The latest value of every item in each span of time: state of spans that are over is dropped.
+
+    Where items come and go, state stays bounded: that of an item of which nothing is heard goes with its
+    span. The source needs `heartbeat`, so that time goes on in a group that is idle.
+    """
+    timed = without_heartbeats(rows.withWatermark("at", late))
+    return (
+        timed.where("item is not null")
+        .groupBy(fn.window("at", keep).alias("span"), "item")
+        .agg(fn.max_by("payload", "position").alias("payload"), fn.max("position").alias("position"))
+    )
+
+
+def alerts(rows: DataFrame, limits: DataFrame) -> DataFrame:
+    """Prices above the limit of their item, as messages about it: later ones replace earlier ones."""
+    priced = rows.select("item", fn.col("payload").cast("string").cast("double").alias("price"))
+    return (
+        priced.join(limits, "item")
+        .where("price > most")
+        .select("item", fn.format_string("%.2f > %.2f", "price", "most").alias("payload"))
+    )
+
+
+def main() -> None:
+    """A program that runs until it is stopped."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("group")
+    parser.add_argument("--to", help="publish alerts into this group")
+    parser.add_argument("--checkpoint", default="", help="folder: a program that starts again goes on there")
+    args = parser.parse_args()
+    spark: SparkSession = spark_session("prices")
+    register(spark)
+    rows = spark.readStream.format("semcast").load(args.group)
+    if args.to:
+        limits = spark.createDataFrame([("IBM", 160.0), ("ACME", 10.0)], "item string, most double")
+        writer = alerts(rows, limits).writeStream.format("semcast").option("path", args.to)
+    else:
+        writer = latest(rows).writeStream.format("console").outputMode("complete")
+    if args.checkpoint:
+        writer = writer.option("checkpointLocation", args.checkpoint)
+    writer.start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

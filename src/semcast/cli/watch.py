@@ -1,0 +1,149 @@
+"""`semcast watch`: the recordings of a group that runs, judged every few seconds."""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from semcast.cli.errors import UsageError
+from semcast.cli.watching import Folder, Look, Watched
+from semcast.core.ids import SECOND
+from semcast.group.errors import ConfigurationError
+from semcast.group.settings import parse_duration, resolve
+from semcast.history import HistoryError
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb to the program."""
+    parser = subparsers.add_parser(
+        "watch",
+        help="judge the recordings of a group while it runs",
+        description="Read the journals that members write (join(record=DIR)) as they grow, and report what is"
+        " broken while the group runs: what no later event can mend. Ends with 1 at the first violation, with"
+        " 0 when all recordings are over. semcast check judges the whole when the group has ended.",
+    )
+    parser.add_argument(
+        "what", metavar="DIR|GROUP", help="folder of recordings, or a group of the folder that record= names"
+    )
+    parser.add_argument("--every", default="2s", metavar="TIME", help="between two looks (default: 2s)")
+    parser.add_argument("--for", dest="limit", metavar="TIME", help="end with 0 after this time")
+    parser.add_argument("--keep-going", action="store_true", help="go on after a violation")
+    parser.add_argument("--json", action="store_true", help="say what happens in JSON, a line each")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look until something is broken, or nobody writes any more."""
+    try:
+        every = parse_duration(args.every, "--every") / SECOND
+        limit = None if args.limit is None else parse_duration(args.limit, "--for") / SECOND
+        path, group = _folder(args.what)
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from error
+    folder = Folder(path, group)
+    say = _Json() if args.json else _Text()
+    end = None if limit is None else time.monotonic() + limit
+    broken = 0
+    try:
+        while True:
+            for found in folder.look():
+                broken += 1
+                say.violation(found)
+            look = folder.told()
+            say.progress(look)
+            if broken and not args.keep_going:
+                break
+            over = look.processes > 0 and look.running == 0 and look.unread == 0
+            if over or (end is not None and time.monotonic() >= end):
+                break
+            time.sleep(every if end is None else max(0.0, min(every, end - time.monotonic())))
+    except HistoryError as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        look = folder.told()
+    say.end(look, broken)
+    return 1 if broken else 0
+
+
+def _folder(what: str) -> tuple[Path, str]:
+    path = Path(what)
+    if path.is_dir():
+        return path, ""
+    record = resolve({}).record
+    if record and Path(record).is_dir():
+        return Path(record), what
+    raise UsageError(
+        f"{what}: no such folder; a group is found by its name where record= is set, in semcast.toml or"
+        " SEMCAST_RECORD, to a folder that is there"
+    )
+
+
+class _Text:
+    """For people: one line that changes, and what is broken."""
+
+    def __init__(self) -> None:
+        self._live = sys.stdout.isatty()
+        self._told = ""
+
+    def violation(self, found: Watched) -> None:
+        """At once."""
+        self._clear()
+        print(f"{found.run}[{found.group}]: violated: {found.alarm}", flush=True)
+
+    def progress(self, look: Look) -> None:
+        """What was judged so far; where nobody looks, only when there is something new."""
+        suspected = f", {look.suspected} suspected" if look.suspected else ""
+        text = (
+            f"{look.events:,} events of {look.processes} processes ({look.running} running),"
+            f" judged {look.lag:.1f} s after they were recorded, {look.unread:,} bytes to read{suspected}"
+        )
+        if self._live:
+            print(f"\r\033[K{text}", end="", flush=True)
+        elif look.new:
+            print(text, flush=True)
+
+    def end(self, look: Look, broken: int) -> None:
+        """What came of it."""
+        self._clear()
+        if broken:
+            print(f"{broken} violations in {look.events:,} events")
+        elif look.judged:
+            print(f"{look.events:,} events: nothing broken so far of {', '.join(look.judged)}")
+        else:
+            print(f"{look.events:,} events: nothing that the beginning of a run can break")
+
+    def _clear(self) -> None:
+        if self._live:
+            print("\r\033[K", end="")
+
+
+class _Json:
+    """A line for each thing that happens."""
+
+    def violation(self, found: Watched) -> None:
+        """At once."""
+        alarm = found.alarm
+        self._say(
+            {
+                "event": "violation",
+                "run": found.run,
+                "group": found.group,
+                "property": alarm.property,
+                "detail": alarm.detail,
+                "events": [str(event) for event in alarm.events],
+            }
+        )
+
+    def progress(self, look: Look) -> None:
+        """After each look."""
+        self._say({"event": "progress", **msgspec.to_builtins(look)})
+
+    def end(self, look: Look, broken: int) -> None:
+        """What came of it."""
+        self._say({"event": "end", "violations": broken, **msgspec.to_builtins(look)})
+
+    def _say(self, what: dict[str, object]) -> None:
+        print(json.dumps(what), flush=True)

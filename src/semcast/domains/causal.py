@@ -1,0 +1,88 @@
+"""A domain of overlapping groups in causal order (`engine="causal"`): the stack is in this process."""
+
+import asyncio
+from contextlib import suppress
+
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.stack import Stack
+from semcast.domains.link import (
+    CastRequest,
+    JoinRequest,
+    LeaveRequest,
+    PrivateRequest,
+    Refusal,
+    Request,
+    numbers_of,
+)
+from semcast.domains.local import PATIENCE, LocalLink
+from semcast.group.families.isis import IsisGroupSettings, isis_settings
+from semcast.group.group import Group
+from semcast.group.settings import GroupSettings
+from semcast.protocols.isis import Isis
+from semcast.protocols.lightweight import Refused
+
+
+class CausalLink(LocalLink):
+    """Of a program in a causal domain."""
+
+    closed_groups = True
+
+    def _limits_of(self, settings: GroupSettings) -> None:
+        limits = isis_settings(settings)
+        self._send_messages, self._send_bytes = limits.send_messages, limits.send_bytes
+        self._run_bytes, self._memberships = limits.run_bytes, limits.memberships
+
+    def _begin(self, stack: Stack, now: Nanos) -> MemberId | None:
+        """Be its program; None where the stack is about to be replaced."""
+        assert isinstance(stack, Isis)
+        if stack.phase() == "left":
+            return None
+        self._forget_requests()
+        self._session, self.over = stack.program, False
+        stack.settle(now)
+        return stack.me
+
+    def _do(self, stack: Stack, now: Nanos, request: Request) -> None:
+        assert isinstance(stack, Isis)
+        if stack.program is not self._session or stack.program.closed:
+            return
+        try:
+            self._ask(stack, now, request)
+        except Refused as error:
+            count = numbers_of(request)
+            group = request.group if isinstance(request, JoinRequest | LeaveRequest) else ""
+            self._told.append([Refusal(stack.program.skip(count), count, group, str(error))])
+
+    def _ask(self, stack: Isis, now: Nanos, request: Request) -> None:
+        if isinstance(request, CastRequest):
+            stack.cast(request.groups[0], request.payloads, request.items)
+        elif isinstance(request, JoinRequest):
+            settings = self._settings
+            assert isinstance(settings, IsisGroupSettings)
+            stack.join(now, request.group, settings.minimum)
+        elif isinstance(request, LeaveRequest):
+            stack.ask_to_leave(request.group)
+        else:
+            assert isinstance(request, PrivateRequest)
+            raise Refused("in a causal domain there are no messages to one program yet")
+
+    async def _disconnect(self, group: Group) -> None:
+        """Wait until what was asked for is on its way."""
+        gone: asyncio.Future[None] = self._application.create_future()
+
+        def disconnect(stack: Stack, now: Nanos) -> None:
+            self._apply(stack, now)
+            assert isinstance(stack, Isis)
+            program = stack.program
+
+            def heed() -> None:
+                program.take()  # nobody reads any more, and nobody waits for that
+                if not program.wishes:
+                    self._tell(gone, None)
+
+            stack.heed = heed
+            stack.settle(now)
+
+        group.command(disconnect)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(gone, PATIENCE)

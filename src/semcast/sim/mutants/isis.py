@@ -1,0 +1,238 @@
+"""Broken causal domains: each drops one rule of `docs/protocols/isis.md`."""
+
+from collections.abc import Sequence
+
+from semcast.core.events import Left
+from semcast.core.ids import Nanos
+from semcast.protocols.isis.giving import Giving
+from semcast.protocols.isis.line import Line
+from semcast.protocols.isis.order import DomainOrder, Ticket
+from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.sending import Sending
+from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.waits import Waits
+from semcast.protocols.vsync.orders import CausalOrder, Lines
+from semcast.sim.isis_programs import DomainProcess
+from semcast.sim.mutants.mutant import Mutant
+
+
+class _BlindLine(Line):
+    def allowed_by_others(self, ticket: Ticket) -> bool:  # noqa: ARG002
+        return True
+
+
+class OtherGroupsIgnored(DomainProcess):
+    """2.3' is dropped: only the own group of a message is looked at."""
+
+    line_kind = _BlindLine
+
+
+class _TooMuchTold(Full):
+    def delivered(self, ticket: Ticket) -> None:
+        super().delivered(ticket)
+        stream = ticket.order.lines
+        sender = stream.members[ticket.rank]
+        for seat in self._seats.values():
+            if seat.entered is not None and sender in seat.entered.members:
+                seat.hear(ticket.others)
+
+
+class StampToldByAProcess(DomainProcess):
+    """6.3 as printed: what somebody in the group told, in whatever group, is not said there again."""
+
+    full_kind = _TooMuchTold
+
+
+class _OwnGroupsOnly(Full):
+    def _times(self, seat: Seat) -> list[tuple[str, Time]]:
+        return [(name, time) for name, time in super()._times(seat) if name in self._seats]
+
+
+class ActiveAsPrinted(DomainProcess):
+    """6.3 as printed: only groups that the process is in can be active, so a relay omits the others."""
+
+    full_kind = _OwnGroupsOnly
+
+
+class _PrintedLine(Line):
+    def ready(self, ticket: Ticket) -> bool:
+        for earlier in self:
+            if earlier is ticket:
+                break
+            if earlier.order.seat is not ticket.order.seat:
+                return False
+        return super().ready(ticket)
+
+
+class ReceiveRuleAsPrinted(DomainProcess):
+    """6.3 as printed: a message waits for all that was received earlier in other groups. A deadlock."""
+
+    line_kind = _PrintedLine
+
+
+class _BackwardLine(Line):
+    def next(self) -> Ticket | None:
+        return next(filter(self.ready, reversed(self._tickets)), None)
+
+
+class NewestReadyFirst(DomainProcess):
+    """What is ready is given to the program in any order."""
+
+    line_kind = _BackwardLine
+
+
+class _HastyLine(Line):
+    def reaches(self, seat: Seat, view: int, counts: list[tuple[int, int]]) -> bool:
+        stream = seat.entered
+        if stream is not None and view > stream.view().id:
+            return True
+        return super().reaches(seat, view, counts)
+
+
+class NewerStampTakenForStale(DomainProcess):
+    """A stamp of a view that is not here yet does not wait for it."""
+
+    line_kind = _HastyLine
+
+
+class _EagerJoiner(Line):
+    def reaches(self, seat: Seat, view: int, counts: list[tuple[int, int]]) -> bool:
+        return seat.entered is None or super().reaches(seat, view, counts)
+
+
+class JoinerIgnoresStamps(DomainProcess):
+    """Stamps of a group that is being joined do not wait for it."""
+
+    line_kind = _EagerJoiner
+
+
+class _QueuedSeat(Seat):
+    def reaches(self, view: int, counts: Sequence[tuple[int, int]]) -> bool:
+        stream = self.member.stream
+        if stream is None or view != stream.view().id:
+            return super().reaches(view, counts)
+        return all(stream.queued[rank] >= count for rank, count in counts if rank < len(stream.members))
+
+
+class ReadyCountsQueued(DomainProcess):
+    """What is queued in another group counts as given to the program."""
+
+    seat_kind = _QueuedSeat
+
+
+class _UnsafeWaits(Waits):
+    def unsafe(self, seat: Seat) -> bool:  # noqa: ARG002
+        return False
+
+
+class LeavesWithoutWaitingForSafe(DomainProcess):
+    """A process acts in another group on causes that may vanish with it."""
+
+    waits_kind = _UnsafeWaits
+
+
+class _GenerousWaits(Waits):
+    def holders(self, rows: list[list[int]], rank: int, count: int) -> int:
+        return super().holders(rows, rank, count) + 1
+
+
+class KCountsTheSenderAlone(DomainProcess):
+    """6.5 with k as in 5.3: the sender of a message counts beside those who have it."""
+
+    waits_kind = _GenerousWaits
+
+
+class _Discarding(Giving):
+    def give(self, now: Nanos) -> bool:
+        domain = self._domain
+        for ticket in list(domain.line):
+            seat, stream = ticket.order.seat, ticket.order.lines
+            entered = seat.entered
+            if entered is stream and entered is not seat.member.stream and not domain.line.ready(ticket):
+                assert entered is not None
+                domain.line.remove(ticket)
+                entered.deliver_run(ticket.rank, ticket.last)
+        return super().give(now)
+
+
+class DiscardedAtFlush(DomainProcess):
+    """5.5 step 3 as printed: what waits for a cause in another group goes with its view."""
+
+    giving_kind = _Discarding
+
+
+class _ForgetfulWaits(Waits):
+    def left_behind(self, seat: Seat) -> bool:  # noqa: ARG002
+        return False
+
+
+class LeaverForgetsActivity(DomainProcess):
+    """Leaving a group ends its activity."""
+
+    waits_kind = _ForgetfulWaits
+
+
+class _ShortWaits(Waits):
+    def unsettled(self, seat: Seat) -> bool:  # noqa: ARG002
+        return False
+
+
+class ViewChangeEndsActivity(DomainProcess):
+    """What belongs to a view that is over counts as being everywhere."""
+
+    waits_kind = _ShortWaits
+
+
+class _DroppingOrder(DomainOrder):
+    def skipped(self, rank: int, seq: int, head: bytes) -> None:
+        CausalOrder.skipped(self, rank, seq, head)
+
+
+class _DroppingSeat(Seat):
+    def order_of(self, lines: Lines, view: int, position: int) -> DomainOrder:
+        return _DroppingOrder(lines, view, position, self, self._enter)
+
+
+class PurgeDropsForeignFields(DomainProcess):
+    """What a purged message says of other groups is forgotten with it."""
+
+    seat_kind = _DroppingSeat
+
+
+class PutOutOfOneGroupOnly(DomainProcess):
+    """Who is put out of one group goes on in the others."""
+
+    def _put_out(self, seat: Seat, event: Left) -> None:  # noqa: ARG002
+        self.notes.out(seat.name)
+
+
+class _Stubborn(Sending):
+    def lifted(self) -> bool:
+        return False
+
+
+class PauseStopsEverything(DomainProcess):
+    """A pause holds up the end of views, which others wait for."""
+
+    sending_kind = _Stubborn
+
+
+MUTANTS: dict[str, Mutant] = {
+    "other-groups-ignored": Mutant(OtherGroupsIgnored),
+    "stamp-told-by-a-process": Mutant(StampToldByAProcess, by_chance=False),
+    "active-as-printed": Mutant(ActiveAsPrinted, by_chance=False),
+    "receive-rule-as-printed": Mutant(ReceiveRuleAsPrinted, by_chance=False),
+    "newest-ready-first": Mutant(NewestReadyFirst),
+    "newer-stamp-taken-for-stale": Mutant(NewerStampTakenForStale, by_chance=False),
+    "joiner-ignores-stamps": Mutant(JoinerIgnoresStamps, by_chance=False),
+    "ready-counts-queued": Mutant(ReadyCountsQueued, by_chance=False),
+    "leaves-without-waiting-for-safe": Mutant(LeavesWithoutWaitingForSafe, by_chance=False),
+    "k-counts-the-sender-alone": Mutant(KCountsTheSenderAlone, by_chance=False),
+    "discarded-at-flush": Mutant(DiscardedAtFlush, by_chance=False),
+    "leaver-forgets-activity": Mutant(LeaverForgetsActivity, by_chance=False),
+    "view-change-ends-activity": Mutant(ViewChangeEndsActivity, by_chance=False),
+    "purge-drops-foreign-fields": Mutant(PurgeDropsForeignFields, by_chance=False),
+    "put-out-of-one-group-only": Mutant(PutOutOfOneGroupOnly),
+    "pause-stops-everything": Mutant(PauseStopsEverything, by_chance=False),
+}

@@ -1,0 +1,20 @@
+"""A host of a simulated world: a place on its network, and how fast programs are there."""
+
+from semcast.testing.lan import Lan
+
+
+class Host:
+    """One machine.
+
+    Args:
+        name: as tests and programs call it.
+        number: on the network.
+        lan: the network.
+    """
+
+    def __init__(self, name: str, number: int, lan: Lan) -> None:
+        self.name = name
+        self.number = number
+        self.lan = lan
+        self.slowness = 0.0
+        """Seconds that a program takes for each message it is given, besides its own."""

@@ -1,0 +1,234 @@
+"""The rules between groups, each with the schedule that breaks a domain without it."""
+
+from typing import Any
+
+import pytest
+from tests.isis.lab import Lab
+
+from semcast.core.ids import MILLISECOND
+from semcast.protocols.isis import Policy
+from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.waits import Waits
+from semcast.sim.isis_programs import DomainProcess
+from semcast.sim.mutants import isis as mutants
+
+FULL, CONSERVATIVE = Policy.FULL, Policy.CONSERVATIVE
+
+
+def _answer_overtakes(policy: Policy, kind: type[DomainProcess] = DomainProcess) -> Lab:
+    """p asks in a, and q answers in b; the question has not reached r, who is in both."""
+    lab = Lab({"a": "pqr", "b": "qr"}, policy, kind)
+    lab.hold(lambda _source, dest, group, carries: dest == "r" and group == "a" and carries)
+    lab.send("p", "a", "question")
+    lab.run(10)
+    lab.send("q", "b", "answer")
+    lab.run(10)
+    return lab
+
+
+@pytest.mark.parametrize("policy", [FULL, CONSERVATIVE])
+def test_figure_4_an_effect_waits_for_its_cause_in_another_group(policy: Policy) -> None:
+    lab = _answer_overtakes(policy)
+    assert lab.given["q"][0] == "question"
+    assert lab.given["r"] == []
+    lab.release()
+    lab.run(100)
+    assert lab.given["r"] == lab.given["q"] == ["question", "answer"]
+
+
+def test_with_stamps_the_answer_leaves_at_once_and_waits_at_its_receiver() -> None:
+    assert _answer_overtakes(FULL).given["q"] == ["question", "answer"]
+    assert _answer_overtakes(CONSERVATIVE).given["q"] == ["question"], "r is not known to have it"
+
+
+@pytest.mark.parametrize("kind", [mutants.OtherGroupsIgnored])
+def test_without_the_stamps_the_answer_overtakes(kind: type[DomainProcess]) -> None:
+    assert _answer_overtakes(FULL, kind).given["r"] == ["answer"]
+
+
+def test_what_is_queued_in_another_group_was_not_given_yet() -> None:
+    """The question in a waits for something in c, which comes; it is before that in the line."""
+
+    def run(kind: type[DomainProcess]) -> list[str]:
+        lab = Lab({"a": "pqr", "b": "qr", "c": "pr"}, FULL, kind)
+        lab.hold(lambda _source, dest, group, carries: dest == "r" and group == "c" and carries)
+        lab.send("p", "c", "cause")
+        lab.send("p", "a", "question")
+        lab.run(10)
+        lab.send("q", "b", "answer")
+        lab.run(10)
+        found = list(lab.given["r"])
+        lab.release()
+        lab.run(100)
+        return found + lab.given["r"]
+
+    assert run(DomainProcess) == ["cause", "question", "answer"]
+    assert run(mutants.ReadyCountsQueued)[0] == "question"
+
+
+def test_the_receive_rule_as_printed_is_a_deadlock() -> None:
+    """The answer waits for the question; as printed the question waits for the answer, which came first."""
+    lab = _answer_overtakes(FULL, mutants.ReceiveRuleAsPrinted)
+    lab.release()
+    lab.run(1000)
+    assert lab.given["r"] == []
+
+
+def _told_elsewhere(kind: type[DomainProcess]) -> list[str]:
+    """q learns of a's message in d and tells p in c; p must say it in b: nobody told r."""
+    lab = Lab({"a": "kr", "d": "kq", "c": "pq", "b": "pqr"}, FULL, kind)
+    lab.hold(lambda _source, dest, group, carries: dest == "r" and group == "a" and carries)
+    lab.send("k", "a", "first")
+    for sender, group, name in (("k", "d", "second"), ("q", "c", "third"), ("p", "b", "fourth")):
+        lab.run(30)
+        lab.send(sender, group, name)
+    lab.run(30)
+    return lab.given["r"]
+
+
+def test_what_somebody_said_elsewhere_is_said_again_in_this_group() -> None:
+    assert _told_elsewhere(DomainProcess) == []
+    assert _told_elsewhere(mutants.StampToldByAProcess) == ["fourth"]
+    assert _told_elsewhere(mutants.ActiveAsPrinted) == ["fourth"], "a relay passes on what it is not in"
+
+
+def _both_crash(kind: type[DomainProcess], **settings: Any) -> Lab:
+    """6.5: only q has what p sent; q acts on it in another group, and both crash."""
+    lab = Lab({"a": "pqrst", "b": "quv"}, FULL, kind, **settings)
+    lab.hold(lambda _source, dest, group, carries: group == "a" and carries and dest in "rst")
+    lab.send("p", "a", "cause")
+    lab.run(5)
+    assert lab.given["q"] == ["cause"]
+    lab.send("q", "b", "effect")
+    lab.run(5)
+    lab.crash("p", "q")
+    lab.release()
+    lab.run(5000)
+    assert {member.name for member in lab.members("r", "a")} == set("rst")
+    assert lab.given["r"] == [], "the cause is gone"
+    return lab
+
+
+def test_nobody_acts_in_another_group_on_what_may_vanish() -> None:
+    assert _both_crash(DomainProcess).given["u"] == []
+    assert _both_crash(mutants.LeavesWithoutWaitingForSafe).given["u"] == ["effect"], "a gap"
+
+
+def test_resilience_counts_the_sender_among_those_who_have_it() -> None:
+    assert _both_crash(DomainProcess, resilience="2").given["u"] == []
+    assert _both_crash(mutants.KCountsTheSenderAlone, resilience="2").given["u"] == ["effect"]
+
+
+def _joiner(kind: type[DomainProcess]) -> Lab:
+    """p sends in the first view of r, and then where r is; neither the first nor the view reached r."""
+    lab = Lab({"g": "pr", "h": "pq"}, FULL, kind)
+    lab.join("r", "h")
+    lab.hold(lambda _source, dest, group, _carries: dest == "r" and group == "h")
+    for _ in range(40):
+        lab.run(20)
+        if len(lab.members("p", "h")) == 3:
+            break
+    lab.send("p", "h", "cause")
+    lab.send("p", "g", "effect")
+    lab.run(30)
+    return lab
+
+
+def test_stamps_of_a_group_that_is_joined_wait_for_it() -> None:
+    lab = _joiner(DomainProcess)
+    assert lab.given["r"] == []
+    lab.release()
+    lab.run(500)
+    assert lab.given["r"] == ["cause", "effect"]
+    assert _joiner(mutants.JoinerIgnoresStamps).given["r"] == ["effect"]
+
+
+def _leaver(kind: type[DomainProcess]) -> Lab:
+    """q lacks what p was given in h. p leaves h, and sends where q is, too."""
+    lab = Lab({"h": "pqrs", "g": "pq"}, CONSERVATIVE, kind, silence=300)
+    lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "h" and carries)
+    lab.send("r", "h", "cause")
+    lab.run(5)
+    lab.leave("p", "h")
+    lab.run(360)
+    assert "h" not in lab.at["p"].seats
+    lab.send("p", "g", "effect")
+    lab.run(50)
+    return lab
+
+
+def test_leaving_a_group_does_not_end_its_activity() -> None:
+    lab = _leaver(DomainProcess)
+    assert lab.given["q"] == []
+    lab.release()
+    lab.run(500)
+    assert lab.given["q"] == ["cause", "effect"]
+    assert _leaver(mutants.LeaverForgetsActivity).given["q"] == ["effect"]
+
+
+def _view_change(kind: type[DomainProcess]) -> Lab:
+    """r's message is in the cut of a view that r did not survive; p has the next view, and q does not yet."""
+    lab = Lab({"h": "pqrs", "g": "pqt"}, CONSERVATIVE, kind)
+    lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "h" and carries)
+    lab.send("r", "h", "cause")
+    lab.run(5)
+    lab.crash("r")
+    for _ in range(100):
+        lab.run(10)
+        if len(lab.members("p", "h")) == 3:
+            break
+    lab.send("p", "g", "effect")
+    lab.run(5)
+    return lab
+
+
+def test_the_end_of_a_view_does_not_end_its_activity() -> None:
+    lab = _view_change(DomainProcess)
+    assert lab.given["q"] == []
+    lab.release()
+    lab.run(500)
+    assert lab.given["q"] == ["cause", "effect"]
+    assert _view_change(mutants.ViewChangeEndsActivity).given["q"] == ["effect"]
+
+
+def test_an_old_stamp_is_forgotten_once_all_members_of_its_group_have_it() -> None:
+    lab = Lab({"a": "pq", "b": "qr"}, FULL, stamp_age=100 * MILLISECOND)
+    lab.send("p", "a", "first")
+    lab.run(10)
+    lab.send("q", "b", "second")
+    lab.run(10)
+    policy = lab.at["r"].policy
+    assert isinstance(policy, Full)
+    assert list(policy.known) == ["a"]
+    lab.run(300)
+    assert policy.known == {}
+
+
+def test_credit_is_given_back_when_programs_have_taken_messages() -> None:
+    lab = Lab({"a": "pq"}, CONSERVATIVE, credit=2)
+    lab.hold(lambda source, _dest, _group, _carries: source == "q")
+    for number in range(5):
+        lab.send("p", "a", f"m{number}")
+    lab.run(100)
+    assert lab.given["q"] == ["m0", "m1"], "no word of q has come"
+    lab.release()
+    lab.run(1000)
+    assert lab.given["q"] == [f"m{number}" for number in range(5)]
+
+
+def test_of_two_groups_of_one_name_the_smaller_gives_way() -> None:
+    """They were founded by programs that did not hear each other."""
+    lab = Lab({"a": "pq"}, CONSERVATIVE, others="r", beacon=1000 * MILLISECOND)
+    lab.hold(lambda source, dest, _group, _carries: (source == "r") != (dest == "r"))
+    lab.join("r", "a", 1)
+    lab.run(1000)
+    assert [member.name for member in lab.members("r", "a")] == ["r"]
+    lab.held.clear()
+    lab.release()
+    lab.run(3000)
+    assert lab.left == {"p": False, "q": False, "r": True}
+
+
+def test_holders_of_a_message_are_counted_once() -> None:
+    rows = [[3, 0], [3, 0], [2, 0]]
+    assert Waits.holders(None, rows, 0, 3) == 2  # type: ignore[arg-type]

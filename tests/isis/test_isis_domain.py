@@ -1,0 +1,97 @@
+"""Causal domains as programs use them: `semcast.domain(..., engine="causal")`."""
+
+import asyncio
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import pytest
+
+import semcast
+from semcast.history import read_history
+from semcast.specs import check
+from semcast.specs.verdict import Status
+
+PATIENCE = 60
+
+
+async def _program(name: str, domain: str, record: str, policy: str, count: int) -> list[tuple[str, bytes]]:
+    """Answers in one group what it hears in the other."""
+    async with semcast.domain(domain, engine="causal", policy=policy, name=name, record=record) as floor:
+        asks, answers = await floor.join("asks"), await floor.join("answers")
+        await asks.wait_for(3, PATIENCE)
+        await answers.wait_for(3, PATIENCE)
+        for number in range(count):
+            await asks.send(f"{name}{number}".encode())
+        heard: list[tuple[str, bytes]] = []
+        replies = 0
+        async for group, event in floor:
+            if isinstance(event, semcast.Message):
+                heard.append((group, event.payload))
+                replies += group == "answers"
+                if group == "asks" and event.sender != floor.member:
+                    await answers.send(name.encode() + b" to " + event.payload)
+            if replies == 6 * count:
+                break
+        await floor.flush(PATIENCE)
+        return heard
+
+
+@pytest.mark.parametrize("policy", ["conservative", "full"])
+def test_nobody_hears_an_answer_before_what_it_answers(policy: str, tmp_path: Path) -> None:
+    async def run() -> list[list[tuple[str, bytes]]]:
+        domain = f"floor-{token_hex(4)}"
+        record = str(tmp_path)
+        async with asyncio.timeout(2 * PATIENCE):
+            return list(
+                await asyncio.gather(*(_program(name, domain, record, policy, 5) for name in ("a", "b", "c")))
+            )
+
+    for heard in asyncio.run(run()):
+        for place, (group, payload) in enumerate(heard):
+            if group == "answers":
+                assert ("asks", payload.rpartition(b" ")[2]) in heard[:place]
+    history = read_history(tmp_path)
+    verdicts = {verdict.property: verdict for verdict in check(history)}
+    assert verdicts["domain_causal_delivery"].status is Status.HOLDS
+    assert not [verdict for verdict in verdicts.values() if verdict.status is Status.VIOLATED]
+
+
+def test_a_message_has_one_number_in_the_domain_and_only_members_send() -> None:
+    async def run() -> None:
+        async with semcast.domain(f"floor-{token_hex(4)}", engine="causal") as floor:
+            one, other = await floor.join("one"), await floor.join("other")
+            sent = [await group.send(bytes([place])) for place, group in enumerate([one, other, other, one])]
+            large = await one.send(b"x" * 5000, confirm="delivered")
+            last = await one.send(b"last")
+            heard = []
+            async for _, event in floor:
+                if isinstance(event, semcast.Message):
+                    heard.append(event.id)
+                    if event.payload == b"last":
+                        break
+            assert heard == [*sent, large, last]
+            with pytest.raises(semcast.GroupError, match="only members send to 'elsewhere'"):
+                await floor.send("elsewhere", b"")
+            with pytest.raises(semcast.GroupError, match="a message is for one group, not 2"):
+                await floor.cast(["one", "other"], b"")
+            await one.leave()
+            with pytest.raises(semcast.GroupError):
+                await one.send(b"late")
+
+    asyncio.run(run())
+
+
+def test_what_cannot_be_set_is_said() -> None:
+    async def run(**settings: Any) -> None:
+        async with semcast.domain("floor", **settings):
+            pass
+
+    for settings, why in (
+        ({"engine": "casual"}, "there are ordered and causal"),
+        ({"engine": "causal", "policy": "purge"}, "between groups there are conservative, full"),
+        ({"engine": "causal", "resilience": "some"}, "safe, all, or a number"),
+        ({"engine": "causal", "stack": "ring"}, "say nothing in a domain"),
+    ):
+        with pytest.raises(semcast.ConfigurationError, match=why):
+            asyncio.run(run(**settings))
