@@ -1,5 +1,6 @@
 """Members that are away, and say so or do not (Sun 2000, 5.3: the states that it leaves out)."""
 
+import pytest
 from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import MemberId
@@ -67,6 +68,56 @@ def test_a_stream_is_closed_without_who_said_that_it_goes() -> None:
     lab.run(SECOND)
     assert "q" in asked
     assert "r" not in asked
+
+
+def cut_off(lab: GossipLab, *parts: str) -> None:
+    """Members hear each other in these parts only, each a word of names."""
+    groups = [set(part.split()) for part in parts]
+    lab.carries = lambda source, dest, _frame: any({source, dest} <= group for group in groups)
+
+
+@pytest.mark.parametrize("logger", [Logger, MUTANTS["rpbcast"]["closes-while-cut-off"].logger])
+def test_a_logger_that_hears_nobody_closes_nothing(logger: type[Logger]) -> None:
+    """rpbcast 1071: q has what a sender sent before it crashed, and the logger, cut off, did not ask it."""
+    lab = GossipLab(logger=logger)
+    lab.run(SECOND)
+    cut_off(lab, "p q", "r", "log")
+    lab.seats["p"].multicast(b"1")
+    lab.run(100 * MILLISECOND)
+    lab.crash("p")
+    lab.run(20 * lab.settings.report)
+    assert bool(lab.notes("log", "closed")) is (logger is not Logger)
+    cut_off(lab, "q r log")
+    lab.run(20 * lab.settings.report)
+    assert lab.notes("log", "closed")
+    assert lab.got("q") == [b"1"]
+    assert bool(lab.got("r")) is (logger is Logger)
+
+
+@pytest.mark.parametrize("logger", [Logger, MUTANTS["rpbcast"]["closes-while-cut-off"].logger])
+def test_a_logger_that_heard_nobody_takes_nobody_for_silent(logger: type[Logger]) -> None:
+    """The sender was there all the time: its stream goes on."""
+    lab = GossipLab(logger=logger, silence=SECOND, inactive=SECOND)
+    lab.run(SECOND)
+    cut_off(lab, "p q r", "log")
+    lab.seats["p"].multicast(b"1")
+    lab.run(5 * SECOND)
+    cut_off(lab, "p q r log")
+    lab.run(5 * SECOND)
+    stack = lab.seats["p"].stack
+    assert isinstance(stack, Member)
+    assert (stack.phase() == "operational" and stack.sender.logged == 1) is (logger is Logger)
+
+
+def test_one_that_is_there_is_enough_to_close_a_stream() -> None:
+    """Who is cut off may be away for days: others are not to wait for it."""
+    lab = GossipLab()
+    lab.run(SECOND)
+    lab.seats["p"].multicast(b"1")
+    cut_off(lab, "p r", "q log")
+    lab.crash("p")
+    lab.run(20 * lab.settings.report)
+    assert lab.notes("log", "closed")
 
 
 def test_what_is_owed_to_who_is_away_is_not_collected() -> None:

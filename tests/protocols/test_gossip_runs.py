@@ -132,6 +132,13 @@ def test_runs_that_nobody_sends_are_dropped_and_counted() -> None:
     assert not lab.got("q")
 
 
+def test_nothing_is_between_two_numbers_of_which_the_second_is_below_the_first() -> None:
+    """rpbcast 20141: of a run of which some is logged, a logger asked for the rest."""
+    runs = Runs()
+    runs.add(batch_of(MemberId("p"), 1, [b"a", b"b", b"c", b"d"]))
+    assert runs.between(3, 2) == []
+
+
 def test_runs_leave_in_any_order_and_their_numbers_may_come_again() -> None:
     runs = Runs()
     for first in range(1, 1001, 10):

@@ -159,6 +159,21 @@ def test_never_collected() -> None:
     assert script.broken() == {"gossip_collected"}
 
 
+@pytest.mark.parametrize("knows", [True, False])
+def test_never_collected_because_a_leave_was_heard_by_a_forgotten_logger_alone(knows: bool) -> None:
+    """The others cannot know of it: to them it is a session that is away."""
+    other = MemberId("other")
+    script = Script().opened().opened(other).start(P).start(Q)
+    if knows:
+        script.row(other, "left")
+    script.row(L, "forgot", members=(other,))
+    script.about(P, "multicast", 1).about(P, "deliver", 1).about(Q, "deliver", 1).about(L, "log", 1)
+    script.row(Q, "leave").row(Q, "left")
+    if not knows:
+        script.row(other, "left")
+    assert ("gossip_collected" in script.broken()) is knows
+
+
 @pytest.mark.parametrize("mode", [LEAST, MOST])
 def test_twice_after_a_crash(mode: str) -> None:
     script = Script().opened(retention="live").start(P).start(Q, level=mode).about(P, "multicast", 1)
@@ -234,6 +249,10 @@ def test_who_sponsors_take_in_starts_where_they_said() -> None:
     assert joined(vouched(), P).start(Q, 4).broken() == {"gossip_sponsored"}
     again = vouched().row(P, "vouched", sender=P, seq=5, members=(Q,), order=2)
     assert joined(again, P).start(Q, 4).broken() == set()
+    later = vouched().row(P, "vouched", sender=L, seq=1, members=(Q,), order=2)
+    for seq in (0, 1):  # it may have had the first answer, in which nothing was said of that stream
+        early = joined(later, P).start(Q, 3).row(Q, "start", sender=L, seq=seq, level=LEAST)
+        assert "gossip_sponsored" not in early.broken()
     unheard = joined(vouched(), P).row(Q, "start", sender=L, seq=1, level=LEAST)
     assert "gossip_sponsored" in unheard.broken()
 

@@ -40,6 +40,8 @@ class Strangers(GossipSettings, frozen=True, kw_only=True):
     """How many regions there are, members and loggers by turns in each."""
 
 
+_NOTICED = 8
+"""Periods after which every logger knows who is not there."""
 _TROUBLE = (
     "crash",
     "crash",
@@ -176,10 +178,16 @@ def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:
     at = rng.randrange(scenario.duration)
     told = at + rng.choice((0, 100, 1000)) * MILLISECOND
     faults: list[AnyFault] = [
-        fault for fault in scenario.faults if not (isinstance(fault, Recover) and fault.member == gone)
+        fault
+        for fault in scenario.faults
+        if not (isinstance(fault, Recover) and fault.member == gone)
+        # Who is forgotten is on the disks of the others: at least one of these is not lost.
+        and not (isinstance(fault, DiskLost) and fault.member == others[0] and fault.at >= told)
     ]
     faults += [Crash(at, gone, 0), ForgetLogger(told, rng.choice(others), gone)]
-    faults += [ForgetLogger(scenario.duration, number, gone) for number in others]
+    # Refused while the other one may be there, for all that one which has just started knows: asked later.
+    later = scenario.duration + _NOTICED * settings.presence
+    faults += [ForgetLogger(later, number, gone) for number in others]
     if rng.random() < 0.5:
         faults.append(Recover(told + rng.choice((1, 200, 2000)) * MILLISECOND, gone))
     return msgspec.structs.replace(

@@ -3,6 +3,8 @@
 A stream is over when a newer incarnation of its sender was heard, when its sender left or failed, or when no
 logger heard anything of it for `silence`. A session that does not report for `inactive` is over, too: its
 home logger ends it, or the one that decides, where no logger hears it: its home may have been forgotten.
+
+A logger that hears nobody is cut off itself: then nobody counts as silent, and no stream is closed.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,6 +20,10 @@ from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.rows import Row
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.vouching import Vouching
+
+_DEAF = 2
+"""Reports of its sessions that a logger must miss, with everything else, before it takes itself for cut off:
+fewer than those after which a single session counts as away."""
 
 
 class Departing:
@@ -53,6 +59,9 @@ class Departing:
         self._newest: dict[str, int] = {}  # the newest incarnation of each name
         self._ended_before: dict[str, int] = {}  # the one whose former streams were ended
         self._heard_at: dict[str, Nanos] = {}
+        self._colleagues = colleagues
+        self._hears_at: Nanos = 0  # when any member that is no logger was heard last, by this logger
+        self._deaf = False
         self._looked_at: Nanos = 0
 
     def start(self, now: Nanos, members: Iterable[MemberId]) -> None:
@@ -65,10 +74,16 @@ class Departing:
         self._end_former(self._me.name)
         for member in (*members, *self._books.streams):
             self._heard_at[member.name] = now
-        self._looked_at = now
+        self._looked_at = self._hears_at = now
 
     def heard(self, now: Nanos, source: MemberId) -> None:
-        """A frame came: of a newer incarnation, the former ones are over."""
+        """A frame came."""
+        if source not in self._colleagues:
+            self._hears_at = now
+        self._note(now, source)
+
+    def _note(self, now: Nanos, source: MemberId) -> None:
+        """It is there: of a newer incarnation, the former ones are over."""
         if source.incarnation >= self._newest.get(source.name, 0):
             self._newest[source.name] = source.incarnation
             self._heard_at[source.name] = now
@@ -79,7 +94,7 @@ class Departing:
         if self._vouching.vouched(now, source):
             self.excuse(now)
         for member in frame.members:
-            self.heard(now, member)
+            self._note(now, member)
 
     def excuse(self, now: Nanos) -> None:
         """Nobody was silent before this: who talks to a logger that was not heard itself could not be."""
@@ -108,9 +123,17 @@ class Departing:
         self._see(member.name, member.incarnation + 1)
         self._end_former(member.name)
 
+    def is_deaf(self, now: Nanos) -> bool:
+        """Whether this logger hears nobody, though somebody should report here: it is cut off itself."""
+        if now - self._hears_at <= _DEAF * self._settings.report:
+            return False
+        rows = self._books.rows.all()
+        return any(row.here and not row.away and not self.is_former(row.member) for row in rows)
+
     def look(self, now: Nanos, dismiss: Callable[[MemberId], None]) -> None:
-        """Who has been silent for too long; nobody, if it was the logger that slept."""
-        slept = now - self._looked_at > 2 * self._settings.gossip_period
+        """Who has been silent for too long; nobody, if it was the logger that slept, or was cut off."""
+        was_deaf, self._deaf = self._deaf, self.is_deaf(now)
+        slept = now - self._looked_at > 2 * self._settings.gossip_period or (was_deaf and not self._deaf)
         self._looked_at = now
         for stream in self._books.streams:
             self._heard_at.setdefault(stream.name, now)
@@ -118,6 +141,8 @@ class Departing:
         self._vouching.tell(now)
         if slept:
             self.excuse(now)
+        if self._deaf:
+            return
         decides = self._ending.decides and self._vouching.complete(now)
         if decides:
             self._end_silent(now)

@@ -73,6 +73,10 @@ class Ending:
         self._begins = until
         self._errands.clear()
 
+    def wait(self, until: Nanos) -> None:
+        """Conclude nothing before: this logger is cut off, and who comes back is to be asked first."""
+        self._begins = max(self._begins, until)
+
     def refuses(self, stream: LogStream, source: MemberId, seq: int) -> bool:
         """Whether the log takes nothing more of a stream; from other loggers it takes all that they have."""
         if source in self._colleagues:

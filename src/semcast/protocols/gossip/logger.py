@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from semcast.core.annotations import Annotation
-from semcast.core.events import Answered, Delivery, Left, Note
+from semcast.core.events import Answered, Delivery, Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import Stack
@@ -24,39 +24,26 @@ from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.cooperating import Cooperating
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.enrolling import Enrolling
 from semcast.protocols.gossip.finding import Finding
-from semcast.protocols.gossip.forgetting import FORGOTTEN, Forgetting
+from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import (
     Acknowledge,
-    Begin,
-    Closed,
-    Disown,
-    Disowned,
-    Gone,
     Gossip,
-    Heard,
     Heartbeats,
     Holding,
     Idle,
-    Inquire,
     Join,
     Leave,
     LetGo,
     Members,
-    Notice,
-    Past,
     Presence,
-    Promise,
     Report,
     Say,
-    Seek,
-    Share,
-    Shared,
-    Sought,
     Standing,
     Want,
     entries,
@@ -106,6 +93,7 @@ class Logger(Stack):
     retaining_kind: type[Retaining] = Retaining
     admission_kind: type[Admission] = Admission
     ending_kind: type[Ending] = Ending
+    departing_kind: type[Departing] = Departing
     placing_kind: type[Placing] = Placing
     intake_kind: type[Intake] = Intake
     forgetting_kind: type[Forgetting] = Forgetting
@@ -157,35 +145,18 @@ class Logger(Stack):
             Presence: self._on_presence,
             Members: lambda now, _source, frame: self.roster.learn(now, frame.known),
         }
-        self._colleague_handlers: dict[type[Frame], Handler] = {
-            Promise: self._on_promise,
-            Share: self._on_share,
-            Shared: lambda _now, source, frame: self.admission.on_shared(source, frame),
-            Seek: lambda _now, source, frame: self.admission.sharing.on_seek(source, frame),
-            Sought: self.admission.on_sought,
-            Inquire: lambda _now, source, frame: self.ending.on_inquire(source, frame),
-            Closed: self.ending.on_closed,
-            Notice: self.pulling.on_notice,
-            Gone: self.pulling.on_gone,
-            Heard: self.departing.on_heard,
-        }
-        self._beginners: dict[type[Frame], Handler] = {
-            Begin: lambda _now, source, frame: self.beginning.on_begin(source, frame),
-            Past: self.beginning.on_past,
-            Disown: self._on_disown,
-            Disowned: self.forgetting.on_disowned,
-        }
 
     def _assemble(self) -> None:
         """The parts of a logger."""
         settings, books, journal, out = self.settings, self.books, self.journal, self.out
         self.colleagues = self.colleagues_kind(self._me, settings, self.roster, books, out)
         self.forgetting = self.forgetting_kind(self._me, settings, books, journal, self.colleagues, out)
-        self.forgetting.then = self._go_on_without
         self.beginning = Beginning(books, journal, self.colleagues, self._ready, self.forgetting.began, out)
         self.retaining = self.retaining_kind(settings, books, journal, self.colleagues, out)
         self.ending = self.ending_kind(books, journal, self.inquiry_kind, self.colleagues, self._settled, out)
-        self.departing = Departing(self._me, settings, books, self.ending, self._idle, self.colleagues, out)
+        self.departing = self.departing_kind(
+            self._me, settings, books, self.ending, self._idle, self.colleagues, out
+        )
         self.intake = self.intake_kind(
             self._me,
             books,
@@ -203,6 +174,24 @@ class Logger(Stack):
         self.admission = self.admission_kind(books, journal, hear_of, settings, self.colleagues, out)
         self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
+        self._lease = _LEASE * settings.report
+        self.cooperating = Cooperating(
+            self._me,
+            self._lease,
+            books,
+            self.roster,
+            self.colleagues,
+            self.forgetting,
+            self.beginning,
+            self.retaining,
+            self.ending,
+            self.departing,
+            self.intake,
+            self.admission,
+            self.pulling,
+            self._end,
+            out,
+        )
         self.publishing = Publishing(self._me, settings, books, journal, out)
         self.staging = self.staging_kind(self._me, settings, books, journal, self.publishing, out)
         self.gateway = Gateway(self.publishing, self.staging, self.intake)
@@ -255,6 +244,9 @@ class Logger(Stack):
         if self._left:
             return "left"
         return "operational" if self.beginning.over else "joining"
+
+    def _end(self) -> None:
+        self._left = True
 
     def _ready(self, now: Nanos) -> None:
         """The log is in use: who has a session will say so."""
@@ -347,11 +339,11 @@ class Logger(Stack):
             return self.forgetting.refuse
         handler = self._always.get(kind)
         if handler is None and source in self.colleagues:
-            handler = self._beginners.get(kind)
+            handler = self.cooperating.beginners.get(kind)
         if handler is None and not self.beginning.over:
             return _ignore
         if handler is None and source in self.colleagues:
-            handler = self._colleague_handlers.get(kind)
+            handler = self.cooperating.handlers.get(kind)
         return self._handlers.get(kind) if handler is None else handler
 
     def on_synced(self, now: Nanos, ticket: int) -> None:
@@ -382,9 +374,10 @@ class Logger(Stack):
         self.departing.look(now, self.admission.dismiss)
         self.intake.ask_senders(self._round)
         if self.colleagues:
-            self._exchange(now)
-        lease = _LEASE * self.settings.report
-        self.ending.ask(now, [row.member for row in self.books.rows.connected(now - lease)])
+            self.cooperating.exchange(now, self._round)
+        if self.departing.is_deaf(now):
+            self.ending.wait(now + self._lease)
+        self.ending.ask(now, [row.member for row in self.books.rows.connected(now - self._lease)])
         self.retaining.collect(now)
         self.retaining.limit(now + self.placing.epoch)
         if self.settings.protocol is Protocol.RPBCAST:
@@ -392,14 +385,6 @@ class Logger(Stack):
         self.placing.tidy()
         self.staging.collect(now)
         self._rewrite()
-
-    def _exchange(self, now: Nanos) -> None:
-        """With the other loggers: messages, promises, sessions."""
-        self.pulling.ask(self._round)
-        streams = self.books.streams.values() if self.retaining.waits(now) else ()
-        self.colleagues.promise(self._round, [(stream.sender, stream.floor) for stream in streams])
-        self.colleagues.share()
-        self.admission.sharing.seek()
 
     # Messages
 
@@ -455,16 +440,6 @@ class Logger(Stack):
 
     # Other loggers
 
-    def _on_promise(self, _now: Nanos, source: MemberId, frame: Promise) -> None:
-        self.colleagues.on_promise(source, frame)
-        for stream, _, logged in frame.promised:
-            self.intake.hear_of(stream, logged)
-
-    def _on_share(self, now: Nanos, source: MemberId, frame: Share) -> None:
-        self.admission.sharing.on_share(now, source, frame)
-        if frame.over:
-            self.departing.gone(frame.member)
-
     def forget(self, now: Nanos, name: str, ticket: int = 0) -> None:
         """Go on without a logger that never comes back; all others are told, and it is refused for ever.
 
@@ -476,27 +451,6 @@ class Logger(Stack):
     def _forget(self, now: Nanos, name: str, done: Callable[[], None]) -> None:
         self.forgetting.forget(name, done)
         self._flush(now)
-
-    def _on_disown(self, now: Nanos, source: MemberId, frame: Disown) -> None:
-        if self._me.name not in frame.names:
-            self.forgetting.on_disown(now, source, frame)
-        else:
-            self._left = True
-            self.out.deliver(Left(f"{source.name} goes on without {self._me.name}: {FORGOTTEN}"))
-
-    def _go_on_without(self, now: Nanos, name: str) -> None:
-        """On disk: nobody waits for that logger any more, and its sessions have time to come here."""
-        self.colleagues.forget(name)
-        self.roster.disown(name)
-        self.retaining.start()  # what waited for that logger's disk
-        self.retaining.wait_for_reports(now)
-        self.ending.wait_for_sessions(now + _LEASE * self.settings.report)
-        for stream in [each for each in self.books.streams if each.name == name]:
-            self.departing.gone(stream)
-        self.departing.excuse(now)
-        self.departing.end_all()
-        self.beginning.look(now)
-        self.admission.look(now)
 
     # Sessions
 

@@ -23,27 +23,17 @@ from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
-    Acknowledged,
-    Closed,
-    Confirm,
     Digest,
-    Disown,
-    Farewell,
-    Gone,
     Gossip,
     Idle,
-    Inquire,
-    Logged,
     Members,
     Notice,
     Presence,
-    Refused,
-    Reported,
     Said,
     Say,
     Standing,
-    Want,
 )
+from semcast.protocols.gossip.from_logger import FromLogger
 from semcast.protocols.gossip.incoming import Incoming
 from semcast.protocols.gossip.lbrm import Lbrm
 from semcast.protocols.gossip.members import Roster
@@ -58,7 +48,7 @@ from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.sending import Sending
 from semcast.protocols.gossip.session import Session
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
-from semcast.protocols.gossip.sponsor_frames import Apply, Enrolled, Vouch
+from semcast.protocols.gossip.sponsor_frames import Apply, Vouch
 from semcast.protocols.gossip.supplying import Supplying
 from semcast.protocols.gossip.timers import GossipTimer
 
@@ -96,6 +86,7 @@ class Member(Stack):
     peers_kind: type[Peers] = Peers
     rate_kind: type[Rate] = Rate
     belonging_kind: type[Belonging] = Belonging
+    from_logger_kind: type[FromLogger] = FromLogger
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
@@ -140,6 +131,20 @@ class Member(Stack):
         self.belonging = self.belonging_kind(
             self.desk, self.session, self.finding, self._rng, self._look_for_logger, self._on_joined
         )
+        self.from_logger = self.from_logger_kind(
+            self.desk,
+            self.session,
+            self.sender,
+            self.sending,
+            self.incoming,
+            self.supplying,
+            self.acknowledging,
+            self.belonging,
+            self.roster,
+            self._end,
+            self._see_the_end,
+            self._look_for_logger,
+        )
         self._assemble_handlers()
 
     def _assemble_handlers(self) -> None:
@@ -155,20 +160,6 @@ class Member(Stack):
             Presence: self.belonging.on_presence,
             Members: self.belonging.on_members,
             Vouch: self.belonging.on_vouch,
-        }
-        self._logger_handlers: dict[type[Frame], Handler] = {
-            Want: self.supplying.on_want,
-            Gone: lambda _now, _source, frame: self.incoming.on_gone(frame),
-            Logged: self._on_logged,
-            Confirm: self._on_confirm,
-            Reported: self._on_reported,
-            Closed: self._on_closed,
-            Inquire: self._on_inquire,
-            Farewell: self._on_farewell,
-            Refused: self._on_refused,
-            Acknowledged: self._on_acknowledged,
-            Disown: self._on_disown,
-            Enrolled: self.belonging.on_enrolled,
         }
 
     # Life
@@ -230,6 +221,12 @@ class Member(Stack):
             self._left = True
             self.finding.say_goodbye()
             self.out.deliver(Left("asked to"))
+
+    def _end(self, left: Left) -> None:
+        """At once, without a word to the others."""
+        if not self._left:
+            self._left = True
+            self.out.deliver(left)
 
     # From the application
 
@@ -302,7 +299,7 @@ class Member(Stack):
             return
         handler = self._handlers.get(kind)
         if handler is None and self.roster.is_logger(source):
-            handler = self._logger_handlers.get(kind)
+            handler = self.from_logger.handlers.get(kind)
         if handler is not None:
             handler(now, source, frame)
         elif not self.repair.on_frame(now, source, frame):
@@ -357,57 +354,15 @@ class Member(Stack):
         self.belonging.say_present(now)
         self.sending.unblock()
 
-    # From the logger
-
-    def _on_logged(self, _now: Nanos, source: MemberId, frame: Logged) -> None:
-        if self.desk.logged.learn(MemberId(source.name, frame.log), frame.upto):
-            self.sending.see_logged()
-        self.incoming.on_logged(frame.upto)
-
-    def _on_confirm(self, now: Nanos, _source: MemberId, frame: Confirm) -> None:
-        if self.session.on_confirm(frame):
-            self.session.on_period(now)
-
-    def _on_reported(self, _now: Nanos, source: MemberId, frame: Reported) -> None:
-        if not self.session.on_reported(frame):
-            return
-        self.incoming.freeze(frame.frozen)
-        if self.desk.logged.learn(MemberId(source.name, frame.log), frame.logged):
-            self.sending.see_logged()
-        self.incoming.on_logged(frame.logged)
-
-    def _on_closed(self, now: Nanos, _source: MemberId, frame: Closed) -> None:
-        if frame.sender == self._me:
-            self._fence()
-        else:
-            self.incoming.on_closed(now, frame)
-
-    def _fence(self) -> None:
-        """The logger took this sender for dead: what is sent from now on would never be logged."""
-        if not self._left:
-            self.sender.fenced = self._left = True
-            self.out.deliver(Note("fenced"))
-            self.out.deliver(Left("the logger closed its stream, having heard nothing of it", again=True))
-
     def _yield_to(self, other: MemberId) -> None:
         """Somebody began later under this name: two would take the session from each other for ever."""
-        self._left = True
         self.out.deliver(Note("detached"))
-        self.out.deliver(Left(f"{other} has the same name, and began later: a name stands for one process"))
+        self._end(Left(f"{other} has the same name, and began later: a name stands for one process"))
 
     def unsettled(self) -> tuple[MessageId, ...]:
         """What is not logged may not survive."""
         first, last = self.sender.logged + 1, self.sender.seq
         return tuple(MessageId(self._me, seq) for seq in range(first, last + 1))
-
-    def _on_inquire(self, _now: Nanos, source: MemberId, frame: Inquire) -> None:
-        self.supplying.on_inquire(source, frame)
-
-    def _on_refused(self, _now: Nanos, _source: MemberId, frame: Refused) -> None:
-        why = self.session.on_refused(frame)
-        if why is not None and not self._left:
-            self._left = True
-            self.out.deliver(Left(why))
 
     def acknowledge(self, now: Nanos, upto: Mapping[MemberId, int], ticket: int = 0) -> None:  # noqa: ARG002
         """The program is through with these streams up to these numbers, where it says so itself.
@@ -418,25 +373,6 @@ class Member(Stack):
         if not self.settings.explicit:
             raise ValueError("acknowledgements are automatic here: set explicit")
         self.acknowledging.acknowledge(upto, ticket, self.belonging.confidant)
-
-    def _on_disown(self, now: Nanos, _source: MemberId, frame: Disown) -> None:
-        """Loggers that never come back: what only they have is not logged."""
-        for name in frame.names:
-            self.roster.disown(name)
-            self.desk.logged.disown(name)
-        self._look_for_logger(now)
-
-    def _on_acknowledged(self, _now: Nanos, _source: MemberId, frame: Acknowledged) -> None:
-        if self.session.is_meant(frame.incarnation):
-            self.acknowledging.on_acknowledged(frame)
-
-    def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
-        if not self.session.on_farewell(frame):
-            return
-        if not self.session.over and not self._left:
-            self._left = True
-            self.out.deliver(Left("the logger ended its session, having heard nothing of it", again=True))
-        self._see_the_end()
 
     # Time
 

@@ -68,8 +68,8 @@ class Runs:
         return batch
 
     def between(self, first: int, last: int) -> list[Batch]:
-        """The messages between two numbers."""
-        found = self._touching(first, last)
+        """The messages between two numbers; none, if the second is below the first."""
+        found = self._touching(first, last) if first <= last else []
         return [each.cut(max(first, each.first), min(last, each.last)) for each in found]
 
     def _touching(self, first: int, last: int) -> list[Batch]:

@@ -159,6 +159,7 @@ _LOGGERS: dict[str, Mutant] = {
     "confirm-before-replicated": Mutant(logger=gossip_loggers.ConfirmBeforeReplicated),
     "collects-own-sessions-only": Mutant(logger=gossip_loggers.CollectsOwnSessionsOnly),
     "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently, by_chance=False),
+    "closes-while-cut-off": Mutant(logger=gossip_loggers.ClosesWhileCutOff, by_chance=False),
     "forgets-alone": Mutant(logger=gossip_loggers.ForgetsAlone, by_chance=False),
     "forgotten-comes-back": Mutant(logger=gossip_loggers.ForgottenComesBack),
     "forgotten-awaited": Mutant(logger=gossip_loggers.ForgottenAwaited),

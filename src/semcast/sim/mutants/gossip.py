@@ -12,6 +12,7 @@ from semcast.protocols.gossip import Member, Protocol
 from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Confirm, Entry, Gossip, Inquire, Known, Reported
+from semcast.protocols.gossip.from_logger import FromLogger
 from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.member import REPAIRS
 from semcast.protocols.gossip.members import Roster
@@ -250,9 +251,7 @@ class AnswersToTheFormer(Member):
     session_kind = _AnybodysAnswers
 
 
-class NoFreeze(Member):
-    """Goes on taking a stream from anybody after it has answered what it holds of it."""
-
+class _Unfrozen(FromLogger):
     def _on_inquire(self, now: Nanos, source: MemberId, frame: Inquire) -> None:
         super()._on_inquire(now, source, Inquire(frame.sender, frame.after, freeze=False))
 
@@ -260,11 +259,21 @@ class NoFreeze(Member):
         super()._on_reported(now, source, msgspec.structs.replace(frame, frozen=[]))
 
 
+class NoFreeze(Member):
+    """Goes on taking a stream from anybody after it has answered what it holds of it."""
+
+    from_logger_kind = _Unfrozen
+
+
+class _Unfenced(FromLogger):
+    def _fence(self) -> None:
+        pass
+
+
 class ClosedSenderGoesOn(Member):
     """Sends for ever what will never be logged."""
 
-    def _fence(self) -> None:
-        pass
+    from_logger_kind = _Unfenced
 
 
 class _CredulousRoster(Roster):

@@ -12,6 +12,7 @@ from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.data import Data, batch_in
+from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import Entry, Join
@@ -371,3 +372,14 @@ class ClosesTwiceDifferently(Logger):
     """Every logger closes streams, with what its own sessions have."""
 
     ending_kind = _Presumptuous
+
+
+class _Deaf(Departing):
+    def is_deaf(self, now: Nanos) -> bool:  # noqa: ARG002
+        return False
+
+
+class ClosesWhileCutOff(Logger):
+    """Hears nobody, takes everybody for silent, and closes streams without those whom it cannot ask."""
+
+    departing_kind = _Deaf

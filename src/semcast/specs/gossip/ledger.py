@@ -181,6 +181,7 @@ class Ledger:
             member.name for row in history.events if row.kind is FORGOT for member in row.members or ()
         }
         """Loggers that others went on without."""
+        self._estranged = _estranged(history)
         for log in self.logs:
             log.forgotten = log.logger in self.forgotten
         self.running = [
@@ -201,6 +202,12 @@ class Ledger:
     def disk_missed(self) -> bool:
         """Whether a disk was lost, and its logger was not forgotten: others wait for what it had."""
         return any(log.lost and not log.forgotten for log in self.logs)
+
+    @property
+    def leave_missed(self) -> bool:
+        """Whether a session may have left where only a logger heard it that others had forgotten."""
+        lefts = [session.left.at for session in self.sessions if session.left is not None]
+        return any(since <= at <= until for since, until in self._estranged for at in lefts)
 
     @cached_property
     def kept(self) -> dict[MemberId, Runs]:
@@ -302,6 +309,21 @@ def unheard(rows: Iterable[Event]) -> list[tuple[Nanos, int]]:
             found.append((since, row.index))
             since = None
     return found if since is None else [*found, (since, _END)]
+
+
+def _estranged(history: History) -> list[tuple[Nanos, Nanos]]:
+    """When a logger that others had forgotten was there, and did not know it."""
+    forgot: dict[str, Nanos] = {}
+    for row in history.events:
+        for member in row.members or () if row.kind is FORGOT else ():
+            forgot[member.name] = min(row.at, forgot.get(member.name, row.at))
+    found: list[tuple[Nanos, Nanos]] = []
+    for process in history.processes:
+        rows = history.of(process) if process.name in forgot else ()
+        ends = [row.at for row in rows if row.kind in GONE]
+        if rows and (not ends or ends[0] > forgot[process.name]):
+            found.append((max(rows[0].at, forgot[process.name]), ends[0] if ends else _END))
+    return found
 
 
 def _last_crash(sponsors: tuple[MemberId, ...], ends: dict[MemberId, Event | None]) -> Nanos:

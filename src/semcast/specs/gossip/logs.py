@@ -176,7 +176,8 @@ def gossip_collected(history: History) -> Verdict:
     ledger = ledger_of(history)
     if not history.info.quiesced or not ledger.running:
         return unknown("gossip_collected", "the run was not over, or no logger is there")
-    if ledger.disk_missed or any(not each.there and each.left is None for each in ledger.sessions):
+    away = any(not each.there and each.left is None for each in ledger.sessions)
+    if ledger.disk_missed or ledger.leave_missed or away:
         return unknown("gossip_collected", "a disk was lost, or a session that is owed something is away")
     findings = Findings("gossip_collected")
     for log, row in ledger.readded:

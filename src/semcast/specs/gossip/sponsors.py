@@ -1,6 +1,6 @@
 """Whether members that sponsors took in began where they had to (Sun 2000, 5.3, property 5.2)."""
 
-from semcast.core.ids import MemberId
+from semcast.core.ids import MemberId, Nanos
 from semcast.history.events import Event, History
 from semcast.specs.gossip.kinds import ADMIT, AT_MOST_ONCE, JOINED, SPONSORS, START, VOUCHED
 from semcast.specs.verdict import Findings, Verdict
@@ -31,10 +31,14 @@ def gossip_sponsored(history: History) -> Verdict:
 def _words(history: History) -> dict[tuple[MemberId, int], _Words]:
     """By newcomer and attempt."""
     found: dict[tuple[MemberId, int], _Words] = {}
+    began: dict[tuple[MemberId, int, MemberId], Nanos] = {}
     for row in history.events:
         if row.kind is VOUCHED and row.members and row.sender is not None:
-            words = found.setdefault((row.members[0], row.order or 0), {})
-            words.setdefault(row.process, {}).setdefault(row.sender, []).append(row.seq)
+            attempt = row.members[0], row.order or 0
+            words = found.setdefault(attempt, {}).setdefault(row.process, {})
+            first = began.setdefault((*attempt, row.process), row.at)
+            # Of a stream that its first answer does not name, a sponsor had heard nothing then.
+            words.setdefault(row.sender, [] if row.at == first else [0]).append(row.seq)
     return found
 
 

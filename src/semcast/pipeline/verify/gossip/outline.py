@@ -101,7 +101,7 @@ class Outline:
                     "the run was not over, or no logger is there",
                 ),
                 (
-                    self.ledger.disk_missed or self._somebody_away(),
+                    self.ledger.disk_missed or self.ledger.leave_missed or self._somebody_away(),
                     "a disk was lost, or a session that is owed something is away",
                 ),
             ),

@@ -1,0 +1,154 @@
+"""What loggers say to a member: what is logged, where its session stands, which streams are over."""
+
+from collections.abc import Callable
+from typing import Any
+
+from semcast.core.events import Left, Note
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.outbox import Frame
+from semcast.protocols.gossip.acknowledging import Acknowledging
+from semcast.protocols.gossip.belonging import Belonging
+from semcast.protocols.gossip.desk import Desk
+from semcast.protocols.gossip.frames import (
+    Acknowledged,
+    Closed,
+    Confirm,
+    Disown,
+    Farewell,
+    Gone,
+    Inquire,
+    Logged,
+    Refused,
+    Reported,
+    Want,
+)
+from semcast.protocols.gossip.incoming import Incoming
+from semcast.protocols.gossip.members import Roster
+from semcast.protocols.gossip.sender import Sender
+from semcast.protocols.gossip.sending import Sending
+from semcast.protocols.gossip.session import Session
+from semcast.protocols.gossip.sponsor_frames import Enrolled
+from semcast.protocols.gossip.supplying import Supplying
+
+Handler = Callable[[Nanos, MemberId, Any], None]
+
+
+class FromLogger:
+    """Of one member.
+
+    Args:
+        desk: what the parts of the member share.
+        session: where it stands with its logger.
+        sender: its stream.
+        sending: to be told what is logged of it.
+        incoming: the streams of others.
+        supplying: gives loggers what they lack.
+        acknowledging: what its program is through with.
+        belonging: its sponsors and its home.
+        roster: who is there.
+        end: to leave the group, at once.
+        farewell: to leave it as was asked for, once the session is over.
+        look: to look for another logger, if need be.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        session: Session,
+        sender: Sender,
+        sending: Sending,
+        incoming: Incoming,
+        supplying: Supplying,
+        acknowledging: Acknowledging,
+        belonging: Belonging,
+        roster: Roster,
+        end: Callable[[Left], None],
+        farewell: Callable[[], None],
+        look: Callable[[Nanos], None],
+    ) -> None:
+        self._desk = desk
+        self._session = session
+        self._sender = sender
+        self._sending = sending
+        self._incoming = incoming
+        self._supplying = supplying
+        self._acknowledging = acknowledging
+        self._roster = roster
+        self._end = end
+        self._farewell = farewell
+        self._look = look
+        self.handlers: dict[type[Frame], Handler] = {
+            Want: supplying.on_want,
+            Gone: lambda _now, _source, frame: incoming.on_gone(frame),
+            Logged: self._on_logged,
+            Confirm: self._on_confirm,
+            Reported: self._on_reported,
+            Closed: self._on_closed,
+            Inquire: self._on_inquire,
+            Farewell: self._on_farewell,
+            Refused: self._on_refused,
+            Acknowledged: self._on_acknowledged,
+            Disown: self._on_disown,
+            Enrolled: belonging.on_enrolled,
+        }
+
+    def _on_logged(self, _now: Nanos, source: MemberId, frame: Logged) -> None:
+        if self._desk.logged.learn(MemberId(source.name, frame.log), frame.upto):
+            self._sending.see_logged()
+        self._incoming.on_logged(frame.upto)
+
+    # Its session
+
+    def _on_confirm(self, now: Nanos, _source: MemberId, frame: Confirm) -> None:
+        if self._session.on_confirm(frame):
+            self._session.on_period(now)
+
+    def _on_reported(self, _now: Nanos, source: MemberId, frame: Reported) -> None:
+        if not self._session.on_reported(frame):
+            return
+        self._incoming.freeze(frame.frozen)
+        if self._desk.logged.learn(MemberId(source.name, frame.log), frame.logged):
+            self._sending.see_logged()
+        self._incoming.on_logged(frame.logged)
+
+    def _on_acknowledged(self, _now: Nanos, _source: MemberId, frame: Acknowledged) -> None:
+        if self._session.is_meant(frame.incarnation):
+            self._acknowledging.on_acknowledged(frame)
+
+    def _on_refused(self, _now: Nanos, _source: MemberId, frame: Refused) -> None:
+        why = self._session.on_refused(frame)
+        if why is not None:
+            self._end(Left(why))
+
+    def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
+        """As was asked for; or because nothing was heard of this member."""
+        if not self._session.on_farewell(frame):
+            return
+        if self._session.over:
+            self._farewell()
+        else:
+            self._end(Left("the logger ended its session, having heard nothing of it", again=True))
+
+    # Streams that are over
+
+    def _on_closed(self, now: Nanos, _source: MemberId, frame: Closed) -> None:
+        if frame.sender == self._desk.me:
+            self._fence()
+        else:
+            self._incoming.on_closed(now, frame)
+
+    def _fence(self) -> None:
+        """The logger took this sender for dead: what is sent from now on would never be logged."""
+        self._sender.fenced = True
+        self._desk.out.deliver(Note("fenced"))
+        self._end(Left("the logger closed its stream, having heard nothing of it", again=True))
+
+    def _on_inquire(self, _now: Nanos, source: MemberId, frame: Inquire) -> None:
+        self._supplying.on_inquire(source, frame)
+
+    def _on_disown(self, now: Nanos, _source: MemberId, frame: Disown) -> None:
+        """Loggers that never come back: what only they have is not logged."""
+        for name in frame.names:
+            self._roster.disown(name)
+            self._desk.logged.disown(name)
+        self._look(now)
