@@ -1,19 +1,27 @@
 """Rows published into a log: every batch whole and once, also when it is done again."""
 
+import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
+from tests.live.test_live_logger import Process
 from tests.pipeline.streams import FORGETS_NOTHING, Desk, desk, stream
 
 from semcast import blocking
 from semcast.group.errors import ConfigurationError
-from semcast.pipeline.stream.sink import check_columns
+from semcast.group.logclient import LogStageError
+from semcast.pipeline.stream.connection import connection, disconnect
+from semcast.pipeline.stream.options import where
+from semcast.pipeline.stream.sink import LogBatchWriter, LogStreamWriter, check_columns
 
 
 @pytest.fixture
@@ -86,3 +94,80 @@ def test_columns_that_would_be_lost_are_refused() -> None:
     ):
         with pytest.raises(ConfigurationError, match="rows to publish have the columns payload"):
             check_columns(wrong)
+
+
+class Task:
+    """What a task knows of itself."""
+
+    def __init__(self, partition: int, query: str | None) -> None:
+        self._partition = partition
+        self._query = query
+
+    def partitionId(self) -> int:  # noqa: N802
+        return self._partition
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
+        assert name == "sql.streaming.queryId"
+        return self._query
+
+
+def written(
+    patch: pytest.MonkeyPatch,
+    writer: LogStreamWriter | LogBatchWriter,
+    query: str | None,
+    *parts: list[bytes],
+) -> list[Any]:
+    """What the tasks of a batch say, the last partition first."""
+    said = []
+    for number, payloads in reversed(list(enumerate(parts))):
+        patch.setattr(TaskContext, "get", lambda number=number: Task(number, query))
+        rows = pa.RecordBatch.from_pydict({"payload": pa.array(payloads, pa.binary())})
+        said.append(writer.write(iter([rows])))
+    return said
+
+
+def test_a_batch_is_known_by_its_query_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Spark: tasks that ran twice, drivers that commit twice, and a batch that is given up."""
+    with desk(tmp_path / "log") as out:
+        which = where({"path": out.group}, source=False)
+        try:
+            writer = LogStreamWriter(which)
+            first = written(monkeypatch, writer, "q", [b"1", b"2"], [], [b"3"])
+            again = written(monkeypatch, writer, "q", [b"1", b"2"], [], [b"3"])
+            writer.commit([*first, None], 0)
+            assert out.logged() == [b"1", b"2", b"3"], "in the order of partitions"
+            LogStreamWriter(which).commit(again, 0)
+            writer.commit(written(monkeypatch, writer, "q", []), 1)
+            assert out.logged() == [b"1", b"2", b"3"], "known, and nothing"
+            lost = written(monkeypatch, writer, "q", [b"4"])
+            writer.abort(lost, 1)
+            with pytest.raises(LogStageError, match="1 of 1 pieces"):
+                writer.commit(lost, 1)
+            writer.commit(written(monkeypatch, writer, "q", [b"4"]), 1)
+            writer.commit(written(monkeypatch, writer, "r", [b"5"]), 1)
+            once = LogBatchWriter(which)
+            once.commit(written(monkeypatch, once, None, [b"6"], [b"7"]))
+            assert out.logged() == [b"%d" % number for number in range(1, 8)]
+        finally:
+            disconnect(which)
+
+
+def test_a_group_with_several_loggers_wants_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = f"two {uuid.uuid4().hex}"
+    both = ("--with", "log1,log2")
+    loggers = [Process(tmp_path / name, group, "--name", name, *both) for name in ("log1", "log2")]
+    which = where({"path": group}, source=False)
+    try:
+        for each in loggers:  # they wait for each other
+            each.says()
+        writer = LogStreamWriter(which)
+        while len(connection(which).loggers) < 2:  # until the other has answered, too
+            time.sleep(0.01)
+        with pytest.raises(ConfigurationError, match="several loggers, log1, log2: say which one"):
+            written(monkeypatch, writer, "q", [b"1"])
+        named = LogStreamWriter(where({"path": group, "logger": "log2"}, source=False))
+        named.commit(written(monkeypatch, named, "q", [b"1"]), 0)
+    finally:
+        disconnect(which)
+        for each in loggers:
+            each.kill()

@@ -128,6 +128,18 @@ def test_what_is_staged_is_bounded_and_given_up() -> None:
     assert len(logger_of(lab).books.stages) == 0
 
 
+def test_what_failed_tasks_left_goes_with_the_next_batch() -> None:
+    lab = Asking()
+    for stage in ("q/1", "q/2", "r/1", "alone"):
+        lab.ask(staged(stage, 0, stage.encode()))
+    lab.ask(Release(0, 0, b"k", [("q/2", 1)]))
+    stages = logger_of(lab).books.stages
+    assert [stage for stage in ("q/1", "q/2", "r/1", "alone") if stages.has(stage, 0)] == ["r/1", "alone"]
+    lab.restart("log")
+    lab.run(SECOND)
+    assert (logged(lab), len(logger_of(lab).books.stages)) == ([b"q/2"], 2)
+
+
 @pytest.mark.parametrize("cache", [0, 1 << 24])
 def test_what_was_staged_is_read_back(cache: int) -> None:
     """From the records of pieces, from a log that was written anew, and after a restart, in any order."""

@@ -206,7 +206,7 @@ class Database:
         return SqlAnswer(found.columns, found.rows, position)
 
     def weak(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """Rows of what is green here, at once, on the thread that calls; any thread may."""
+        """Rows of a weak query, at once, on the calling thread; thread-safe."""
         return self._store.sqlite.rows(sql, parameters)
 
     def green(self, sql: str, parameters: Parameters = ()) -> ReadAnswer:
@@ -224,7 +224,7 @@ class Database:
         return self.replica.status()
 
     def digest(self) -> str:
-        """Of all tables as they are green here: equal at servers with equal `status().position`."""
+        """Digest of all tables: equal at servers with equal `status().position`."""
         return digest(self._store.sqlite.reader()).hex()
 
     async def mark(self, *, timeout: float | None = None) -> int:
@@ -243,7 +243,7 @@ class Database:
             return await asyncio.wrap_future(future)
 
     async def backup(self, path: Path) -> int:
-        """Copy what is green here into a new file; returns its position."""
+        """Copy the ordered state into a new file; returns its position."""
         return await asyncio.to_thread(copies.take, self._store.sqlite.path, path)
 
     async def restore(self, path: Path, *, replace: bool = False, timeout: float | None = None) -> SqlResult:

@@ -51,14 +51,14 @@ class QueryingSide(ABC):
         client: str = "",
         timeout: float | None = None,
     ) -> Answer:
-        """Ask the service.
+        """Query the service.
 
         Args:
-            question: what the service is given.
-            level: `linear`: at a place in the order of all, as an action. `session`: in a primary, with all
-                up to `position`; waits elsewhere. `weak`: at once, what is green here, perhaps old. `dirty`:
-                at once, and what has no place yet behind it.
-            position: what the client was answered last: a session shows that.
+            question: passed to the service.
+            level: `linear`: ordered like an action. `session`: in a primary, with all up to `position`;
+                waits elsewhere. `weak`: at once, only ordered actions, perhaps old. `dirty`: at once, also
+                with actions that are not ordered yet.
+            position: position of the client's last answer, which a session read must include.
             client: for the history only.
             timeout: seconds to wait; then TimeoutError.
         """

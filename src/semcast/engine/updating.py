@@ -79,21 +79,21 @@ class UpdatingSide(ABC):
         expect: Iterable[Expectation] = (),
         timeout: float | None = None,
     ) -> Outcome | Receipt:
-        """Have an action done at every server, once.
+        """Execute an action at every server, once.
 
         Args:
-            action: what the service is given.
-            level: `strict`: answered when it has its place and was done here; waits for a primary. `queued`:
-                when it is on the disk here, in a minority, too. `timestamped` and `commutative`: the same, of
-                actions that come to the same in any order.
-            client: who asks, if it may ask again: the same number is done once, wherever it is asked.
-            number: of the request, from 1 on.
+            action: passed to the service.
+            level: `strict`: answered when ordered and executed here; waits for a primary. `queued`: once
+                it is on the disk here, in a minority, too. `timestamped` and `commutative`: the same, for
+                actions whose order does not matter.
+            client: id of the client, for requests that may be repeated: a number is executed once.
+            number: number of the request, from 1 on.
             floor: the client has the outcomes of all its requests with lower numbers.
-            seen: of a dirty read that made the client ask.
-            expect: questions and their answers; if one has another answer at its place, nothing is done.
-            timeout: seconds to wait; then TimeoutError. The action may be done all the same.
+            seen: of a dirty read that this request depends on.
+            expect: queries and their answers; if one has another answer, the action is rejected.
+            timeout: seconds to wait; then TimeoutError. The action may still be executed.
 
-        Raises `ActionError` where the service refuses, `RefusedError` where this server cannot take it.
+        Raises `ActionError` if the service rejects it, `RefusedError` if this server cannot accept it.
         """
         check_bytes("action", action, self._largest)
         wanted = expectations(expect) if expect else ()
@@ -117,7 +117,7 @@ class UpdatingSide(ABC):
         expect: Iterable[Expectation] = (),
         timeout: float | None = None,
     ) -> Outcome | Receipt:
-        """Have a named procedure run at every server; its newest version here, if none is given."""
+        """Run a named procedure at every server; by default its newest version here."""
         newest = self._procedures.get(procedure)
         if newest is None:
             known = ", ".join(sorted(self._procedures)) or "none"
@@ -128,7 +128,7 @@ class UpdatingSide(ABC):
         return await self._request(contents.CALL, content, level, client, number, floor, seen, timeout)
 
     async def update_many(self, actions: Sequence[bytes], *, timeout: float | None = None) -> list[Outcome]:
-        """Have several strict actions done, in this order, others perhaps between them; their outcomes.
+        """Execute several strict actions in this order, perhaps with others in between; their outcomes.
 
         What the service refuses has its reason in `Outcome.error`. It costs much less than one by one.
         """

@@ -64,21 +64,21 @@ class CallingSide(ABC):
         to: To = "all",
         timeout: float | None = 10.0,
     ) -> CallAnswer:
-        """Ask the members of the group, and wait for what they answer.
+        """Send a request to the members of the group, and wait for their replies.
 
-        The request has its place among the messages of the group. Those have to answer who are in the view in
-        which it is delivered, this member among them, if they have an `on_call`.
+        The request is ordered with the other messages. All members of the view in which it is delivered are
+        asked, this one included, if they have an `on_call`.
 
         Args:
-            payload: what to ask.
-            replies: how many answers to wait for: `first`, a `majority` of those who were asked, `all`, or a
-                number. Who departs counts as asked; for `all` nobody waits for it.
-            to: `all`; `one` of them, the same for all and another the next time: if it departs, the next one
-                has the request; or a member.
-            timeout: seconds to wait, at most; then the answer says who is `missing`. None for ever.
+            payload: the request.
+            replies: how many replies to wait for: `first`, `majority`, `all`, or a number. Members that leave
+                count as asked; `all` does not wait for them.
+            to: `all`; `one` (a work queue: each request goes to one member, and to the next if that leaves);
+                or a member.
+            timeout: seconds to wait; then the answer says who is `missing`. None for no limit.
 
-        Raises `CallError` where it cannot be known what came of it, `BacklogError` where this program must
-        read first, `SendTimeoutError` where there was no room to send, and `GroupClosedError`.
+        Raises `CallError` if the outcome cannot be known, `BacklogError` if this program must read first,
+        `SendTimeoutError` if flow control did not allow to send, and `GroupClosedError`.
         """
         self._check_calls()
         if type(payload) is not bytes:
@@ -97,12 +97,12 @@ class CallingSide(ABC):
             return await self._desk.call(payload, replies, whom, timeout)
 
     def on_call(self, handler: H) -> H:
-        """Answer calls with this function: `@group.on_call`.
+        """Set the function that handles calls: `@group.on_call`.
 
-        It is given a `CallRequest` and returns bytes, or None for nothing; what it raises is told to the
-        caller. A plain function runs where the request stands among the messages: what comes before has been
-        read. A function that is awaited begins there, and others run beside it. It is cancelled when nobody
-        waits for its answer any more.
+        It gets a `CallRequest` and returns bytes, or None for an empty reply; an exception is reported to the
+        caller. A plain function runs at the position of the request: the program has read all messages
+        before it. An async function starts there, and several run at the same time; it is cancelled when
+        nobody waits for its reply any more.
         """
         self._check_calls()
         self._desk.serve(handler)
@@ -112,10 +112,10 @@ class CallingSide(ABC):
         return handler
 
     async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
-        """Send a message to one member, in its place among all others; it gets a `PrivateMessage`.
+        """Send a message to one member, ordered with all others; its program gets a `PrivateMessage`.
 
-        The others' programs do not see it, but it goes to all: nothing is secret from other members. If the
-        member is gone by then, nobody gets it.
+        Other programs do not see it, but it travels to all members: it is not secret. If the member has left
+        by then, nobody gets it.
         """
         self._check_calls()
         if not isinstance(member, MemberId):

@@ -76,24 +76,22 @@ class SendingSide(ABC):
         confirm: Confirm | None = None,
         logged: bool = False,
     ) -> MessageId | Confirmation:
-        """Multicast one message; waits only if flow control must.
+        """Multicast one message. Waits only for flow control, or for `confirm`.
 
         Args:
-            payload: what to send.
-            item: what it is about: it replaces earlier messages of this member about nothing else.
-            items: it updates several items at once, and is replaced when all of them have been updated again.
-            obsoletes: it replaces these earlier messages.
-            order: `agreed`, or `safe`: delivered only once every member has it.
-            timeout: seconds to wait for room, at most, and for loggers; then `SendTimeoutError` says what is
-                in the way.
-            confirm: wait until it is `delivered`, in its place in the view, or `safe`: until every member of
-                the view has it, too. What is returned says in which view. The answer comes from the protocol,
-                so a program may wait for it while it handles what it reads. UnconfirmedError if the view in
-                which the message left ended before. `logged` (gossip): until as many loggers have it on disk
-                as `log_acks` says; UnconfirmedError where there is no logger.
-            logged: the same as `confirm="logged"`, but what is returned is the id.
+            payload: the message.
+            item: item key. Obsoletes this member's earlier messages with the same single item.
+            items: the message updates several items, and is obsolete once all of them are updated again.
+            obsoletes: ids of earlier messages that this one replaces.
+            order: `agreed` (total order), or `safe`: delivered only once every member has it.
+            timeout: seconds to wait for flow control and for loggers; then `SendTimeoutError` says why.
+            confirm: `delivered`: wait until the message is delivered in a view. `safe`: until every member of
+                the view has it. `logged` (gossip): until `log_acks` loggers have it on disk. Returns a
+                `Confirmation`. May be awaited inside the loop that reads. UnconfirmedError if the view ends
+                before, or without a logger.
+            logged: like `confirm="logged"`, but returns the id.
 
-        Raises `BacklogError` where this program must read before it can send.
+        Raises `BacklogError` if this program must read before it can send.
         """
         if (
             item is None
@@ -133,11 +131,10 @@ class SendingSide(ABC):
 
     @asynccontextmanager
     async def transaction(self, *, order: Order = "agreed") -> AsyncIterator[dict[str, bytes]]:
-        """Assign to several items at once: `async with group.transaction() as t: t["bid"] = b"159"`.
+        """Update several items in one message: `async with group.transaction() as t: t["bid"] = b"159"`.
 
-        All of it is one message, sent when the block ends; nothing, if it raises. It is replaced when all its
-        items have been updated again. Who receives it finds in `semcast.assignments(message.payload)` what it
-        says.
+        The message is sent when the block ends, and not if it raises. It is obsolete once all its items are
+        updated again. Receivers decode it with `semcast.assignments(message.payload)`.
         """
         values: dict[str, bytes] = {}
         yield values
@@ -174,12 +171,11 @@ class SendingSide(ABC):
     ) -> MessageId | Confirmation:
         """Multicast several messages that never become obsolete; returns the id of the last.
 
-        With `confirm` it waits until the last is `delivered` or `safe`, as `send` does; so are those before.
+        With `confirm` it waits until all of them are `delivered` or `safe`, as `send` does.
 
-        They are handed over in portions of at most `send_messages` and about `send_bytes`, so those of other
-        tasks may come between.
-        If waiting for room fails in the middle, `accepted` of the error says how many were handed over: these
-        are sent, and the rest is not.
+        Messages are queued in portions of at most `send_messages` and about `send_bytes`, so those of other
+        tasks may come between. If waiting fails in the middle, `accepted` of the error is the number of
+        messages that are sent; the others are not.
         """
         check_confirm(confirm, self._family)
         size = self._drafts.check(payloads, None, order)
@@ -227,7 +223,7 @@ class SendingSide(ABC):
         obsoletes: Sequence[MessageId] | None = None,
         order: Order = "agreed",
     ) -> MessageId | None:
-        """Like `send`, but None where `send` would wait."""
+        """Like `send`, but returns None instead of waiting."""
         if not self._room.try_now(1, reading=self._inbox.reads()):
             return None
         return self._drafts.one(payload, item, items, obsoletes, order)
@@ -263,6 +259,6 @@ class SendingSide(ABC):
         await self._room.wait(count, reading=self._inbox.reads(), timeout=timeout)
 
     def has_room(self, count: int) -> bool:
-        """Whether so many messages can be sent without waiting."""
+        """Whether this many messages can be sent without waiting."""
         self._check_open()
         return self._handover.room_for(count, reading=self._inbox.reads())

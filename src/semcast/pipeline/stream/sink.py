@@ -30,6 +30,8 @@ from semcast.pipeline.stream.connection import connection, connection_to, identi
 from semcast.pipeline.stream.options import Where
 
 _QUERY = "sql.streaming.queryId"
+_TOKEN = 24
+"""Characters that tell the stages of a query apart. What tasks left that failed goes with its next batch."""
 
 
 @dataclass
@@ -55,16 +57,23 @@ def check_columns(schema: StructType) -> None:
 
 
 class _Rows:
-    """Gives rows to a logger."""
+    """Gives rows to a logger.
 
-    def __init__(self, where: Where) -> None:
+    Args:
+        where: which log.
+        job: whose rows they are; without, those of a query, which tasks know.
+    """
+
+    def __init__(self, where: Where, job: str = "") -> None:
         self.where = where
+        self._job = job
 
     def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged | None:
         """In a task: all its rows; None if it has none."""
         context = TaskContext.get()
         assert context is not None, "only tasks write"
-        log, stage, pieces = None, uuid.uuid4().hex, 0
+        query = self._job or context.getLocalProperty(_QUERY) or ""
+        log, stage, pieces = None, f"{query}/{uuid.uuid4().hex[:_TOKEN]}", 0
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -79,7 +88,6 @@ class _Rows:
                 f'{self.where.group} has several loggers, {names}: say which one, .option("logger", "...");'
                 " each knows only its own batches"
             )
-        query = context.getLocalProperty(_QUERY) or ""
         return Staged(identity(log), query, context.partitionId(), stage, pieces)
 
     def publish(self, messages: Sequence[WriterCommitMessage | None], batch: str) -> None:
@@ -139,8 +147,7 @@ class LogBatchWriter(DataSourceArrowWriter):
     """For `df.write`: one batch, with a key of its own."""
 
     def __init__(self, where: Where) -> None:
-        self._rows = _Rows(where)
-        self._job = uuid.uuid4().hex
+        self._rows = _Rows(where, uuid.uuid4().hex)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """In a task."""
@@ -148,7 +155,7 @@ class LogBatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """All tasks are done."""
-        self._rows.publish(messages, self._job)
+        self._rows.publish(messages, "0")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """A task failed for good."""

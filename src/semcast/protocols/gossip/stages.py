@@ -90,6 +90,11 @@ class Stages:
             self.size -= self._stages.pop(stage).size
         return there
 
+    def beside(self, stages: Sequence[str]) -> list[str]:
+        """Other stages of those who own these."""
+        owners = {stage.partition("/")[0] for stage in stages if "/" in stage}
+        return [each for each in self._stages if "/" in each and each.partition("/")[0] in owners]
+
     def untouched(self, since: Nanos) -> list[str]:
         """Those of which nothing was heard for long."""
         return [name for name, stage in self._stages.items() if stage.touched < since]

@@ -2,8 +2,10 @@
 
 Whoever has a batch logged gives its pieces to *stages*, from several processes if need be, and then releases
 the stages with a key. One record has the key and names the stages, whose pieces are on disk before it; so a
-batch is in the log whole or not at all, and once for its key, whoever crashes when. What was staged and never
-released is given up after a while.
+batch is in the log whole or not at all, and once for its key, whoever crashes when.
+
+What was staged and never released is given up after a while. Stages may have an owner, `owner/name`: when
+some of an owner are released, its others are given up, for they are what tasks left that failed.
 """
 
 from collections.abc import Sequence
@@ -93,6 +95,7 @@ class Staging:
         first = stream.contiguous + 1
         self._journal.write(Released(key, self._me, first, list(stages)))
         runs = self._books.release(stream, key, first, stages)
+        self.abandon(self._books.stages.beside([stage for stage, _ in stages]))
         self._publishing.send(answer, runs)
         return stream, stream.contiguous - first + 1
 
