@@ -1,13 +1,18 @@
 """The rules between groups, each with the schedule that breaks a domain without it."""
 
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from tests.isis.lab import Lab
 
-from semcast.core.ids import MILLISECOND
+from semcast.core.ids import MILLISECOND, MemberId
+from semcast.core.messages import batch_of
 from semcast.protocols.isis import Policy
+from semcast.protocols.isis.order import DomainOrder, Ticket
 from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.stamps import Foreign, Head
 from semcast.protocols.isis.waits import Waits
 from semcast.sim.isis_programs import DomainProcess
 from semcast.sim.mutants import isis as mutants
@@ -229,6 +234,41 @@ def test_of_two_groups_of_one_name_the_smaller_gives_way() -> None:
     assert lab.left == {"p": False, "q": False, "r": True}
 
 
+@pytest.mark.parametrize(
+    ("kind", "others"), [(DomainOrder, [Foreign("g", 1, [(0, 3)])]), (mutants.DroppingOrder, [])]
+)
+def test_a_purged_message_hands_on_what_it_says_of_other_groups(
+    kind: type[DomainOrder], others: list[Foreign]
+) -> None:
+    sender, me = MemberId("p"), MemberId("q")
+    lines: Any = SimpleNamespace(members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1)
+    tickets: list[Ticket] = []
+    seat: Any = None
+    order = kind(lines, 1, 0, seat, tickets.append)
+    order.skipped(0, 1, msgspec.msgpack.encode(Head([], [Foreign("g", 1, [(0, 3)])])))
+    order.lined_up(batch_of(sender, 2, [b"later"]))
+    assert list(tickets[0].others) == others
+
+
 def test_holders_of_a_message_are_counted_once() -> None:
     rows = [[3, 0], [3, 0], [2, 0]]
     assert Waits.holders(None, rows, 0, 3) == 2  # type: ignore[arg-type]
+
+
+def test_a_flush_returns_when_all_were_given_what_its_program_was_given() -> None:
+    def returned(kind: type[DomainProcess]) -> list[bool]:
+        lab = Lab({"a": "pqr"}, FULL, kind)
+        lab.hold(lambda _source, dest, _group, carries: dest == "r" and carries)
+        lab.send("p", "a", "news")
+        lab.run(10)
+        process = lab.at["q"]
+        process.flush()
+        process.settle(lab.now)
+        lab.run(50)
+        found = [not process.program.flushes]
+        lab.release()
+        lab.run(500)
+        return [*found, not process.program.flushes]
+
+    assert returned(DomainProcess) == [False, True]
+    assert returned(mutants.FlushedWhenSent) == [True, True]

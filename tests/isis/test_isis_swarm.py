@@ -8,7 +8,7 @@ import pytest
 from semcast.history.schema import Kind
 from semcast.protocols.isis import Policy
 from semcast.sim.isis_scenario import IsisVariant
-from semcast.sim.swarm import examine, scenario_of
+from semcast.sim.swarm import examine, report, scenario_of
 from semcast.specs.domains.kinds import GIVEN, LEFT, OUT, SENT, VIEW
 
 
@@ -20,3 +20,12 @@ def test_the_swarm_finds_nothing(policy: Policy) -> None:
         assert finding.clean, f"seed {seed}: {finding.broken}"
         seen.update(event.kind for event in finding.outcome.history.events)
     assert seen >= {VIEW, SENT, GIVEN, LEFT, OUT, Kind.CRASH}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "policy", "seed"),
+    [("discarded-at-flush", Policy.FULL, 2), ("newer-stamp-taken-for-stale", Policy.FULL, 23)],
+)
+def test_mutants_that_few_seeds_catch(mutant: str, policy: Policy, seed: int) -> None:
+    """The others are caught by the swarm, or in `test_isis_directed.py`."""
+    assert report(seed, "isis", mutant, IsisVariant(policy=policy)).broken

@@ -1,5 +1,7 @@
 """Causal domains in runs that memory does not hold: Spark says what the checkers say."""
 
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -9,10 +11,10 @@ from tests.pipeline.agreement import differences, in_memory, said, statuses
 from tests.pipeline.histories import named, write
 from tests.specs.domain_histories import shuffled, wander
 from tests.specs.domain_scripts import domain
-from tests.specs.test_specs_domains import BROKEN, SOUND
+from tests.specs.test_specs_domains import BROKEN, SECTION_6_5, SOUND
 
 from semcast.core import MemberId
-from semcast.history import History
+from semcast.history import History, read_histories
 from semcast.pipeline.verify import Options, domains, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
@@ -27,6 +29,8 @@ def recorded() -> list[History]:
     scripts = [*SOUND, *(script for _, _, script in BROKEN)]
     histories = [named(domain(script), f"script-{number}") for number, script in enumerate(scripts)]
     histories.append(named(domain("p: conservative F1?"), "nothing"))
+    histories.append(named(domain(SECTION_6_5), "gap"))
+    histories.append(named(domain(SECTION_6_5.replace("r: ", "r: full1 ")), "beyond"))
     histories += [
         named(domain(script, cut_off="p", seed=None), f"cut-off-{number}")
         for number, script in enumerate(scripts[:12])
@@ -49,6 +53,21 @@ def test_domains_are_judged_as_in_memory(
     verdicts = verify(interpreted, survey([write(histories, tmp_path)]), options).verdicts
     assert differences(said(verdicts), expected) == []
     assert all(verdict.sample for verdict in verdicts if verdict.status is Status.VIOLATED)
+
+
+def test_the_trading_floor_is_recorded_and_verified(interpreted: SparkSession, tmp_path: Path) -> None:
+    """The example runs live, with a program for each."""
+    floor = Path(__file__).parents[2] / "examples" / "trading_floor.py"
+    command = [sys.executable, str(floor), str(tmp_path / "live")]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    histories = read_histories(tmp_path / "live")
+    (tmp_path / "stored").mkdir()
+    options = Options(allow_missing=True, memory_rows=0)
+    verdicts = verify(interpreted, survey([write(histories, tmp_path / "stored")]), options).verdicts
+    assert {verdict.property for verdict in verdicts} == set(DOMAINS)
+    told = {verdict.property: verdict.status for verdict in verdicts}
+    told.pop("domain_flush")  # the clocks of live programs cannot be compared
+    assert set(told.values()) == {Status.HOLDS}, verdicts
 
 
 def test_every_property_of_domains_has_a_form() -> None:

@@ -51,10 +51,10 @@ def with_history(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Envir
 
 
 def files(*folders: str) -> set[str]:
-    """The sources, pages and specs in these folders of the project."""
-    kinds = (".py", ".toml", ".md", ".mjs", ".service")
-    found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
-    return {str(path.relative_to(ROOT)) for path in found}
+    """The files in these folders of the project."""
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
+    names = {str(path.relative_to(ROOT)) for path in found}
+    return {name for name in names if "__pycache__" not in name and ".egg-info" not in name}
 
 
 def test_the_wheel_holds_the_package_and_its_experiments_and_nothing_else(wheel: Path) -> None:

@@ -306,3 +306,18 @@ def test_w1_in_a_tree_blocks_say_nothing_of_far_groups() -> None:
         figures("w1", structure="grid", groups=8)
     with pytest.raises(CellError, match="locality"):
         figures("w1", locality=1.0)
+
+
+def test_w2_a_change_of_the_group_costs_a_round_and_the_ordered_engine_a_rotation() -> None:
+    conservative = figures("w2", engine="conservative")
+    assert conservative["rate_s"] == pytest.approx(1000 / 3, rel=0.1)
+    assert figures("w2", engine="conservative", run=64)["rate_s"] > 20_000
+    quiet: dict[str, Value] = {"senders": "all", "rate": 100.0, "changes": 0.05, "measured_s": 0.3}
+    causal = [figures("w2", engine="full", groups=groups, **quiet)["delay_ms"] for groups in (1, 4)]
+    ordered = [figures("w2", engine="ordered", groups=groups, **quiet)["delay_ms"] for groups in (1, 4)]
+    assert causal[1] == pytest.approx(causal[0], rel=0.2)
+    assert ordered[1] > 2 * ordered[0]
+    with pytest.raises(CellError, match="shared"):
+        figures("w2", shared=4)
+    with pytest.raises(CellError, match="nothing was delivered"):
+        figures("w2", rate=0.001)

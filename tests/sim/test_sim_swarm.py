@@ -50,8 +50,9 @@ REGRESSIONS = {
 
 # Where mutants were caught last, if not among the first seeds: looked at before all others.
 CAUGHT_AT = {
-    ("isis", "other-groups-ignored"): 1,
-    ("isis", "newest-ready-first"): 2,
+    ("isis", "flushed-when-sent"): 19,
+    ("isis", "other-groups-ignored"): 12,
+    ("isis", "newest-ready-first"): 0,
     ("isis", "put-out-of-one-group-only"): 2,
     ("rpbcast", "compacts-in-part"): 5,
     ("rpbcast", "positions-given-anew"): 4,

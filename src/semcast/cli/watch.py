@@ -5,38 +5,46 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from semcast.cli.errors import UsageError
-from semcast.cli.watching import Folder, Look, Watched
 from semcast.core.ids import SECOND
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import parse_duration, resolve
 from semcast.history import HistoryError
+from semcast.history.files import needs_pyarrow
+
+if TYPE_CHECKING:
+    from semcast.cli.watching import Look, Watched
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the verb to the program."""
     parser = subparsers.add_parser(
         "watch",
-        help="judge the recordings of a group while it runs",
-        description="Read the journals that members write (join(record=DIR)) as they grow, and report what is"
-        " broken while the group runs: what no later event can mend. Ends with 1 at the first violation, with"
-        " 0 when all recordings are over. semcast check judges the whole when the group has ended.",
+        help="check the recordings of a group while it runs",
+        description="Read the journals that members write (join(record=DIR)) while the group runs, and report"
+        " violations that no later event can repair. Exits with 1 at the first violation, with 0 when all"
+        " recordings have ended. semcast check tests all properties after the group has ended.",
     )
     parser.add_argument(
-        "what", metavar="DIR|GROUP", help="folder of recordings, or a group of the folder that record= names"
+        "what",
+        metavar="DIR|GROUP",
+        help="folder of recordings, or a group recorded in the folder of the setting record",
     )
-    parser.add_argument("--every", default="2s", metavar="TIME", help="between two looks (default: 2s)")
-    parser.add_argument("--for", dest="limit", metavar="TIME", help="end with 0 after this time")
-    parser.add_argument("--keep-going", action="store_true", help="go on after a violation")
-    parser.add_argument("--json", action="store_true", help="say what happens in JSON, a line each")
+    parser.add_argument("--every", default="2s", metavar="TIME", help="time between two checks (default: 2s)")
+    parser.add_argument("--for", dest="limit", metavar="TIME", help="exit with 0 after this time")
+    parser.add_argument("--keep-going", action="store_true", help="continue after a violation")
+    parser.add_argument("--json", action="store_true", help="print events as JSON lines")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look until something is broken, or nobody writes any more."""
+    with needs_pyarrow():
+        from semcast.cli.watching import Folder  # noqa: PLC0415
     try:
         every = parse_duration(args.every, "--every") / SECOND
         limit = None if args.limit is None else parse_duration(args.limit, "--for") / SECOND
@@ -88,12 +96,12 @@ class _Text:
         self._live = sys.stdout.isatty()
         self._told = ""
 
-    def violation(self, found: Watched) -> None:
+    def violation(self, found: "Watched") -> None:
         """At once."""
         self._clear()
         print(f"{found.run}[{found.group}]: violated: {found.alarm}", flush=True)
 
-    def progress(self, look: Look) -> None:
+    def progress(self, look: "Look") -> None:
         """What was judged so far; where nobody looks, only when there is something new."""
         suspected = f", {look.suspected} suspected" if look.suspected else ""
         text = (
@@ -105,7 +113,7 @@ class _Text:
         elif look.new:
             print(text, flush=True)
 
-    def end(self, look: Look, broken: int) -> None:
+    def end(self, look: "Look", broken: int) -> None:
         """What came of it."""
         self._clear()
         if broken:
@@ -123,7 +131,7 @@ class _Text:
 class _Json:
     """A line for each thing that happens."""
 
-    def violation(self, found: Watched) -> None:
+    def violation(self, found: "Watched") -> None:
         """At once."""
         alarm = found.alarm
         self._say(
@@ -137,11 +145,11 @@ class _Json:
             }
         )
 
-    def progress(self, look: Look) -> None:
+    def progress(self, look: "Look") -> None:
         """After each look."""
         self._say({"event": "progress", **msgspec.to_builtins(look)})
 
-    def end(self, look: Look, broken: int) -> None:
+    def end(self, look: "Look", broken: int) -> None:
         """What came of it."""
         self._say({"event": "end", "violations": broken, **msgspec.to_builtins(look)})
 

@@ -7,6 +7,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
 from semcast.domains.link import (
     CastRequest,
+    FlushRequest,
     JoinRequest,
     LeaveRequest,
     PrivateRequest,
@@ -62,6 +63,8 @@ class CausalLink(LocalLink):
             stack.join(now, request.group, settings.minimum)
         elif isinstance(request, LeaveRequest):
             stack.ask_to_leave(request.group)
+        elif isinstance(request, FlushRequest):
+            stack.flush()
         else:
             assert isinstance(request, PrivateRequest)
             raise Refused("in a causal domain there are no messages to one program yet")

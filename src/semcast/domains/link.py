@@ -67,7 +67,11 @@ class ReadyRequest(msgspec.Struct, frozen=True, gc=False):
     view: ViewId
 
 
-Request = JoinRequest | LeaveRequest | CastRequest | PrivateRequest | ReadyRequest
+class FlushRequest(msgspec.Struct, frozen=True, gc=False):
+    """In a causal domain: to be placed once all that the program sent or heard is given to all members."""
+
+
+Request = JoinRequest | LeaveRequest | CastRequest | PrivateRequest | ReadyRequest | FlushRequest
 
 
 def numbers_of(request: Request) -> int:

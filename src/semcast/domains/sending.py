@@ -7,7 +7,7 @@ from semcast.core.ids import MemberId, MessageId
 from semcast.domains.checks import check_groups, check_items, check_order, portions
 from semcast.domains.desk import Desk
 from semcast.domains.light import LightGroup, Settled
-from semcast.domains.link import CastRequest, PrivateRequest
+from semcast.domains.link import CastRequest, FlushRequest, PrivateRequest
 from semcast.domains.waiting import Waiting
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, SendTimeoutError
 
@@ -108,8 +108,14 @@ class SendingSide(ABC):
         return MessageId(self.member, self._desk.submit(PrivateRequest(member, payload)))
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Wait until everything that this program sent has its place, and every daemon has it."""
+        """Wait until everything that this program sent has its place, and every daemon has it.
+
+        In a causal domain: until all members have been given what this program sent or was given.
+        """
         self._check_open()
+        if self._desk.terms.closed:
+            await self._room(1, 0, None, timeout)
+            self._desk.submit(FlushRequest())
         placed = self._desk.books.placing()
         try:
             await self._waiting.until(placed.done, timeout)

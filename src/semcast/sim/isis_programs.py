@@ -150,6 +150,8 @@ class Act(Deed, frozen=True, tag="isis-act", kw_only=True):
             elif self.what == "leave":
                 process.ask_to_leave(self.group)
                 process.wanted.pop(self.group, None)
+            elif self.what == "flush":
+                process.flush()
             else:
                 process.say(now, self.group, self.run, self.item)
         except Refused:

@@ -38,6 +38,7 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
     victims = {each.member for each in faults if isinstance(each, Crash)}
     faults += _moves(rng, size, duration, groups, steady, victims)
     faults += _sends(rng, size, duration, [name for name, _ in groups], [fault.at for fault in faults])
+    faults += _flushes(Random(f"isis/flushes/{seed}"), size, duration)
     return Scenario(
         seed=seed,
         stack="isis",
@@ -166,6 +167,12 @@ def _moves(
             if rng.random() < 0.4:
                 found.append(Act(at + rng.choice((100, 400)) * MILLISECOND, member, what="join", group=name))
     return found
+
+
+def _flushes(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    """Drawn apart."""
+    moments = [rng.randrange(duration // 4, duration) for _ in range(rng.choice((0, 0, 2, 5)))]
+    return [Act(at, rng.randrange(size), what="flush", group="") for at in moments]
 
 
 def _sends(rng: Random, size: int, duration: Nanos, names: list[str], moments: list[Nanos]) -> list[AnyFault]:

@@ -133,7 +133,8 @@ class Errands:
         """Say what the program here has taken: to one member, or to all."""
         stream = seat.member.stream
         if stream is not None:
-            frame = Taken(stream.view().id, [seat.here[member] for member in stream.members])
+            upto = [seat.here[member] for member in stream.members]
+            frame = Taken(stream.view().id, upto, seat.told_of.get(seat.me, 0))
             self.post(seat, [(whom, frame)])
 
     def _ask(self, now: Nanos) -> None:
@@ -144,7 +145,8 @@ class Errands:
             stream = seat.member.stream
             if stream is not None:
                 wanted = TakenWanted(stream.view().id)
-                self.post(seat, [(member, wanted) for member in seat.slow()])
+                asked = seat.slow() if not domain.program.flushes else members_of(seat)
+                self.post(seat, [(member, wanted) for member in asked if member != seat.me])
         for group, member, frame in domain.departures.wanted(now):
             domain.out.send(member, InGroup(group, frame))
 

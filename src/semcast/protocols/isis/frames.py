@@ -28,6 +28,8 @@ class Taken(Frame, frozen=True, array_like=True, tag=150, gc=False):
 
     view: Seq
     upto: Seqs
+    told: Seq = 0
+    """The latest view that the program has taken word of: it has all that belongs to those before it."""
 
 
 class TakenWanted(Frame, frozen=True, array_like=True, tag=151, gc=False):

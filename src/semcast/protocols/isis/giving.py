@@ -87,7 +87,7 @@ class Giving:
         told = GroupView(
             seat.name, name, view.members, event.joined, event.left, event.failed, _cause(event), vs=False
         )
-        domain.program.put(told)
+        domain.program.put(told, seat, view.id)
 
 
 def _cause(event: Installed) -> Cause:

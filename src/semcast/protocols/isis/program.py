@@ -11,6 +11,8 @@ from heapq import heappop, heappush
 import msgspec
 
 from semcast.core.ids import MemberId
+from semcast.protocols.isis.flushing import Flush
+from semcast.protocols.isis.notes import Notes
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.lightweight.events import ClientEvent, Delivered, Out, Placed
 from semcast.protocols.lightweight.sessions import Refused
@@ -43,9 +45,10 @@ class Program:
         member: who it is.
         send_messages: messages that it may have waiting.
         send_bytes: of these; the last may exceed it.
+        notes: what the history is told.
     """
 
-    def __init__(self, member: MemberId, send_messages: int, send_bytes: int) -> None:
+    def __init__(self, member: MemberId, send_messages: int, send_bytes: int, notes: Notes) -> None:
         self.member = member
         self.closed = ""
         """Why it is over, if it is."""
@@ -53,11 +56,16 @@ class Program:
         """The number of its last request."""
         self.wishes: deque[Wish] = deque()
         """What it asked for, in order, and has not happened."""
+        self.flushes = 0
+        """How many flushes have not returned."""
+        self._notes = notes
         self._limit = send_messages
         self._limit_bytes = send_bytes
         self._waiting = self._waiting_bytes = 0
         self._events: deque[tuple[ClientEvent, Seat | None, int]] = deque()
-        self._open: list[tuple[int, int, Seat | None]] = []  # not placed: number, message in its group, group
+        self._open: list[
+            tuple[int, int, Seat | Flush | None]
+        ] = []  # not placed: number, message in its group, group
         self._placed = 0
         self.fresh: dict[str, Seat] = {}
         """Groups of which the program took messages that nobody was told of."""
@@ -124,6 +132,11 @@ class Program:
         """A request that sends nothing happened."""
         heappush(self._open, (number, 0, None))
 
+    def flush(self, flush: Flush) -> None:
+        """Tell when everything that the program has sent or was given is given to all."""
+        self.flushes += 1
+        heappush(self._open, (flush.number, 0, flush))
+
     def settle(self) -> bool:
         """Tell how far all programs have taken what this one sent; returns whether something is open."""
         placed = self._placed
@@ -135,6 +148,9 @@ class Program:
                 break
             placed = number
             heappop(self._open)
+            if isinstance(seat, Flush):
+                self.flushes -= 1
+                self._notes.flush(number, "returned")
         if placed > self._placed:
             self._placed = placed
             self.put(Placed(placed))
@@ -143,7 +159,7 @@ class Program:
     # What it is told
 
     def put(self, event: ClientEvent, seat: Seat | None = None, last: int = 0) -> None:
-        """The next thing; of messages, the last of them as the group counts."""
+        """The next thing; of messages, the last of them as the group counts, or the number of a view."""
         if self.closed:
             return
         if type(event) is Placed and self._events and type(self._events[-1][0]) is Placed:
@@ -159,8 +175,10 @@ class Program:
             event, seat, last = self._events.popleft()
             taken.append(event)
             if seat is not None:
-                assert type(event) is Delivered
-                seat.took(event.sender, last)
+                if type(event) is Delivered:
+                    seat.took(event.sender, last)
+                else:
+                    seat.took_view(last)
                 self.fresh[seat.name] = seat
         return taken
 

@@ -75,6 +75,8 @@ class Seat:
         """By member, how far its program has taken the messages of each."""
         self.here: dict[MemberId, int] = {}
         """The same of the program here."""
+        self.told_of: dict[MemberId, int] = {}
+        """The latest view that the program of each member has taken word of, this one's included."""
         self.former: tuple[MemberId, ...] = ()
         """Who was in the view before the current one."""
         self.spoken: deque[Head] = deque()
@@ -169,6 +171,7 @@ class Seat:
         }
         self.former = () if old is None else old.members
         self.spoke = {member: self.spoke.get(member, 0) for member in members}
+        self.told_of = {member: self.told_of.get(member, 0) for member in members if member not in joined}
         if joined:
             self.told = {}  # who joins was told nothing
 
@@ -211,8 +214,13 @@ class Seat:
         if last > self.here.get(sender, 0):
             self.here[sender] = last
 
-    def hears_taken(self, member: MemberId, upto: Sequence[int]) -> None:
-        """The program of a member took so much of the current view."""
+    def took_view(self, view: int) -> None:
+        """The program took word of a view."""
+        self.told_of[self.me] = view
+
+    def hears_taken(self, member: MemberId, upto: Sequence[int], told: int) -> None:
+        """The program of a member took so much of the current view, and word of a view."""
+        self.told_of[member] = max(told, self.told_of.get(member, 0))
         stream = self.member.stream
         known = self.taken.get(member)
         if stream is None or known is None or len(upto) != len(stream.members):

@@ -16,6 +16,7 @@ from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.isis.departures import Departures, answer_of
 from semcast.protocols.isis.errands import Errands
+from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.frames import (
     InGroup,
     OwnFrame,
@@ -66,6 +67,7 @@ class Isis(Stack):
     full_kind: type[Full] = Full
     sending_kind: type[Sending] = Sending
     giving_kind: type[Giving] = Giving
+    flush_kind: type[Flush] = Flush
 
     def __init__(self, me: MemberId, settings: IsisSettings, rng: Random, out: Outbox) -> None:
         self.me = me
@@ -75,7 +77,7 @@ class Isis(Stack):
         self.seats: dict[str, Seat] = {}
         """The groups that this process is in, or asked to be in."""
         self.notes = Notes(out, wanted=settings.notes)
-        self.program = Program(me, settings.send_messages, settings.send_bytes)
+        self.program = Program(me, settings.send_messages, settings.send_bytes, self.notes)
         self.line = self.line_kind(self.seats)
         self.policy = (
             self.full_kind(self.seats) if settings.policy is Policy.FULL else Conservative(self.seats)
@@ -96,7 +98,7 @@ class Isis(Stack):
 
     def start(self, now: Nanos) -> None:
         """Begin, in no group."""
-        self.notes.began(self.settings.policy.value)
+        self.notes.began(self.settings.policy.value, self.waits.failures)
         self.settle(now)
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:
@@ -163,6 +165,16 @@ class Isis(Stack):
         first = self.program.number(len(payloads))
         self.program.wish(Cast(seat.name, first, list(payloads), items, size))
         return first
+
+    def flush(self) -> int:
+        """Tell when all that the program has sent or was given is given to all members who go on (7.3).
+
+        Of groups that it has left nothing is waited for. Returns the number of the request.
+        """
+        number = self.program.number(1)
+        self.notes.flush(number, "asked")
+        self.program.flush(self.flush_kind(number, self.seats.values()))
+        return number
 
     def _seat_of(self, group: str) -> Seat:
         seat = self.seats.get(group)
@@ -256,7 +268,7 @@ class Isis(Stack):
         elif isinstance(frame, TakenWanted):
             self.errands.tell(seat, source)
         elif frame.view == stream.view().id:
-            seat.hears_taken(source, frame.upto)
+            seat.hears_taken(source, frame.upto, frame.told)
 
     def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
         """Two groups of one name, founded by who could not hear each other: the smaller one gives way."""

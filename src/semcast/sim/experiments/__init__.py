@@ -23,6 +23,7 @@ from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
 from semcast.sim.experiments.replicas import LevelsCell, ReplicasCell, q1, q2
 from semcast.sim.experiments.rings import RingCell, ring_latency, ring_throughput
 from semcast.sim.experiments.stamps import StampCell, v3
+from semcast.sim.experiments.switching import SwitchCell, w2
 from semcast.sim.experiments.thresholds import ThresholdCell, f8
 
 EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
@@ -56,6 +57,7 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "v3": Experiment(StampCell, v3),
         "v4": Experiment(FlushCell, v4),
         "w1": Experiment(StructureCell, w1),
+        "w2": Experiment(SwitchCell, w2),
         "x1": Experiment(AbsenceCell, x1),
         "x3": Experiment(LateCell, x3),
         "x5": Experiment(ItemsCell, x5),

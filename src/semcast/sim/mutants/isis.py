@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from semcast.core.events import Left
 from semcast.core.ids import Nanos
+from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.giving import Giving
 from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.order import DomainOrder, Ticket
 from semcast.protocols.isis.policies import Full
 from semcast.protocols.isis.seat import Seat
-from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.stamps import Time
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.vsync.orders import CausalOrder, Lines
@@ -184,14 +184,16 @@ class ViewChangeEndsActivity(DomainProcess):
     waits_kind = _ShortWaits
 
 
-class _DroppingOrder(DomainOrder):
+class DroppingOrder(DomainOrder):
+    """Forgets what purged messages say of other groups."""
+
     def skipped(self, rank: int, seq: int, head: bytes) -> None:
         CausalOrder.skipped(self, rank, seq, head)
 
 
 class _DroppingSeat(Seat):
     def order_of(self, lines: Lines, view: int, position: int) -> DomainOrder:
-        return _DroppingOrder(lines, view, position, self, self._enter)
+        return DroppingOrder(lines, view, position, self, self._enter)
 
 
 class PurgeDropsForeignFields(DomainProcess):
@@ -207,15 +209,15 @@ class PutOutOfOneGroupOnly(DomainProcess):
         self.notes.out(seat.name)
 
 
-class _Stubborn(Sending):
-    def lifted(self) -> bool:
-        return False
+class _HastyFlush(Flush):
+    def taken_by_all(self, _seq: int) -> bool:
+        return True
 
 
-class PauseStopsEverything(DomainProcess):
-    """A pause holds up the end of views, which others wait for."""
+class FlushedWhenSent(DomainProcess):
+    """A flush waits for own messages only, and not for what the program was given."""
 
-    sending_kind = _Stubborn
+    flush_kind = _HastyFlush
 
 
 MUTANTS: dict[str, Mutant] = {
@@ -234,5 +236,5 @@ MUTANTS: dict[str, Mutant] = {
     "view-change-ends-activity": Mutant(ViewChangeEndsActivity, by_chance=False),
     "purge-drops-foreign-fields": Mutant(PurgeDropsForeignFields, by_chance=False),
     "put-out-of-one-group-only": Mutant(PutOutOfOneGroupOnly),
-    "pause-stops-everything": Mutant(PauseStopsEverything, by_chance=False),
+    "flushed-when-sent": Mutant(FlushedWhenSent),
 }
