@@ -177,6 +177,44 @@ def test_a_pause() -> None:
     world.check(at_rest=True)
 
 
+def test_what_is_on_disk_outlives_a_crash_of_everybody() -> None:
+    views: dict[str, list[tuple[int, int]]] = {"a": [], "b": [], "c": []}
+
+    async def member(name: str) -> None:
+        async with semcast.join("g", name=name, stack="vsync", minimum=2, data="kept") as group:
+            async for event in group:
+                if isinstance(event, semcast.ViewChange):
+                    views[name].append((event.view.id, len(event.view.members)))
+
+    for seed in range(5):
+        with World(seed=seed) as world:
+            for host in world.hosts:
+                world.start(host, member, host)
+            world.sleep(5)
+            assert {seen[-1][1] for seen in views.values()} == {3}
+            before = max(seen[-1][0] for seen in views.values())
+            world.crash()
+            for host in world.hosts:
+                world.restart(host)
+            world.sleep(20)
+            assert {seen[-1][1] for seen in views.values()} == {3}
+            assert min(seen[-1][0] for seen in views.values()) > before, "it is the same group, which goes on"
+            world.check()
+
+
+def test_a_disk_is_of_one_process_at_a_time() -> None:
+    async def member() -> None:
+        async with semcast.join("g", name="a", stack="vsync", minimum=1, data="kept"):
+            await asyncio.sleep(10)
+
+    world = World(seed=21)
+    world.start("a", member)
+    world.sleep(2)
+    world.start("a", member)
+    with pytest.raises(semcast.ConfigurationError, match="another process of this host uses it"):
+        world.sleep(2)
+
+
 def test_signals_are_what_a_program_makes_of_them() -> None:
     async def member() -> str:
         async with semcast.join("g") as group:
