@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -80,6 +81,8 @@ def test_a_live_group_and_another_that_nobody_is_in(tmp_path: Path, sealed: bool
             groups = {group["group"]: group for group in found["groups"]}
             assert [view["members"] for view in groups[name]["views"]] == [["ann", "bob"]]
             assert "no member has announced itself" in groups[f"{name}-nobody"]["problem"]
+            for secret in re.findall(r'"([^"]{16,})"', key.read_text()):
+                assert secret not in json.dumps(found), "no key is ever on the page"
         if sealed:
             wrong = ("--key-file", str(other), "--bind", "127.0.0.1:0")
             with served(name, *wrong) as address:

@@ -29,3 +29,9 @@ def test_the_swarm_finds_nothing(policy: Policy) -> None:
 def test_mutants_that_few_seeds_catch(mutant: str, policy: Policy, seed: int) -> None:
     """The others are caught by the swarm, or in `test_isis_directed.py`."""
     assert report(seed, "isis", mutant, IsisVariant(policy=policy)).broken
+
+
+def test_a_flush_does_not_return_in_a_view_that_ended_without_its_process() -> None:
+    """Seed 80007: who slept while it was put out sent in its old view, and its flush returned at once."""
+    finding = examine(scenario_of("isis", 80007, IsisVariant(policy=Policy.FULL, resilience="0")))
+    assert finding.clean, finding.broken

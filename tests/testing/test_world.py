@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ from tests.testing.programs import answering, asking, chat, counter
 
 import semcast
 from semcast import blocking
+from semcast.core.events import Delivery
+from semcast.core.messages import Batch
 from semcast.history import Kind
 from semcast.specs import Status
-from semcast.testing import World, WorldError, trouble
+from semcast.testing import Process, World, WorldError, trouble
+from semcast.testing.scribe import Scribe
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_programs_run_unchanged_and_minutes_take_milliseconds() -> None:
+def test_programs_run_unchanged_and_take_no_real_time() -> None:
     world = World(seed=1)
     said: list[tuple[str, bytes]] = []
     began = time.process_time()
@@ -314,6 +318,35 @@ def test_hashes_of_names_decide_nothing() -> None:
     ]
     assert len(printed[0].splitlines()) > 100
     assert printed[0] == printed[1] == printed[2], "nor do settings of the environment"
+
+
+def test_chance_from_elsewhere_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = count()  # goes on from one run to the next
+    monkeypatch.setattr(Process, "chance", lambda _process: random.Random(next(numbers)))
+    assert busy(11) != busy(11)
+
+
+def test_what_was_not_delivered_as_promised_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that hides one message from its program, and delivers those after it."""
+    honest = Scribe.on_deliveries
+    hidden: list[object] = []
+
+    def hides(scribe: Scribe, now: int, deliveries: Sequence[Delivery]) -> None:
+        if scribe.member.name == "b" and not hidden:
+            hidden.extend(each for each in deliveries if isinstance(each, Batch))
+            deliveries = [each for each in deliveries if not isinstance(each, Batch)]
+        honest(scribe, now, deliveries)
+
+    monkeypatch.setattr(Scribe, "on_deliveries", hides)
+    world = World(seed=1)
+    said: list[tuple[str, bytes]] = []
+    for host in world.hosts:
+        world.start(host, chat, host, 3, said, 20)
+    world.wait()
+    assert hidden
+    with pytest.raises(AssertionError, match="violated") as caught:
+        world.check(at_rest=True)
+    assert any("World(seed=1)" in note for note in caught.value.__notes__)
 
 
 def test_clocks_and_chance_are_real_again_afterwards() -> None:
