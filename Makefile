@@ -28,7 +28,7 @@ quick: install
 # Real sockets and processes, two files beside each other: tests wait more than they work, and files have groups of their
 # own. What fails there once has found something: nothing is tried again.
 BESIDE := -n 2 --dist loadfile
-SOCKETS := tests/group tests/engine tests/release tests/server/test_server_local.py tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
+SOCKETS := tests/group tests/engine tests/dashboard/test_dashboard_command.py tests/release tests/server/test_server_local.py tests/cli/test_cli_live.py tests/cli/test_cli_vsync.py
 LIVE := $(SOCKETS) tests/live/test_live_programs.py tests/live/test_live_processes.py tests/live/test_live_relay.py
 
 test: install

@@ -173,23 +173,25 @@ def settler(where: str, count: str) -> None:
     sys.stdin.readline()
 
 
-def joiner(where: str, count: str) -> None:
-    """Join so many groups, as fast as credit allows."""
-    client = Plain(where)
+def joiner(where: str, count: str, clients: str) -> None:
+    """Join so many groups, each with one of so many clients, as fast as credit allows."""
+    joiners = [Plain(where) for _ in range(int(clients))]
     say(ready=True)
     sys.stdin.readline()
     began = time.perf_counter()
     for number in range(int(count)):
+        client = joiners[number // 100 % len(joiners)]
         while not client.caller.room_for(1):
             client.read()
             client.caller.take()
             client.caller.say_taken()
             client.flush()
         client.caller.join(f"group {number}")
-        if number % 100 == 0:
+        if number % 100 == 99:
             client.flush()
-    client.flush()
-    client.until_placed()
+    for client in joiners:
+        client.flush()
+        client.until_placed()
     say(seconds=time.perf_counter() - began)
 
 

@@ -29,7 +29,7 @@ PUBLISHED = COUNT // 4
 SIZE = 64
 TRIGGER = 0.2
 """Seconds between two batches, for the time from `send` to a row."""
-ASKED = 20
+ASKED = 12
 
 
 def run() -> list[Row]:

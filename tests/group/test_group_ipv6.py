@@ -5,7 +5,7 @@ import urllib.request
 
 import semcast
 from semcast import blocking
-from semcast.bench.runs import free_addresses
+from semcast.bench.measuring import free_addresses
 from semcast.net.addresses import written
 
 

@@ -12,7 +12,7 @@ from tests.families.test_toy import command
 import semcast
 from semcast.bench.case import Case
 from semcast.bench.families import FAMILIES
-from semcast.bench.runs import free_addresses
+from semcast.bench.measuring import free_addresses
 from semcast.history import read_history
 from semcast.specs import check
 

@@ -35,3 +35,9 @@ def test_who_was_put_out_while_it_asked_to_leave_is_out_of_all_groups() -> None:
     """Seed 23: it slept, sent in a view that was over, left it, and went on in another group."""
     finding = examine(scenario_of("isis", 23, IsisVariant(policy=Policy.FULL)))
     assert finding.clean, finding.broken
+
+
+def test_a_flush_does_not_return_in_a_view_that_ended_without_its_process() -> None:
+    """Seed 80007: who slept while it was put out sent in its old view, and its flush returned at once."""
+    finding = examine(scenario_of("isis", 80007, IsisVariant(policy=Policy.FULL, resilience="0")))
+    assert finding.clean, finding.broken

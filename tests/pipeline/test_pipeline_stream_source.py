@@ -15,8 +15,10 @@ from tests.pipeline.streams import Desk, collected, desk, payloads, stream
 from semcast.cli.main import main
 from semcast.core import MemberId
 from semcast.group.errors import ConfigurationError
+from semcast.group.logclient import OtherLogError
 from semcast.group.logpages import LogRun
 from semcast.pipeline.stream import without_heartbeats
+from semcast.pipeline.stream.connection import connection, connection_to, disconnect, identity
 from semcast.pipeline.stream.options import source_options, where
 from semcast.pipeline.stream.rows import SCHEMA, heartbeat_row, rows_of
 
@@ -160,6 +162,28 @@ def _until(done: Callable[[], bool]) -> None:
 
 
 # Without Spark
+
+
+def test_a_process_may_live_longer_than_a_log(prices: Desk) -> None:
+    """The connections that it keeps are made anew, and positions of the old log are refused."""
+    which = where({"path": prices.group}, source=True)
+    named = where({"path": prices.group, "logger": "log1"}, source=True)
+    try:
+        prices.events(0, 5)
+        old = identity(connection(which))
+        assert connection_to(which, old).ends().next == 5
+        prices.kill()
+        shutil.rmtree(prices.folder)
+        prices.start()
+        with pytest.raises(OtherLogError, match="a position means nothing in another log"):
+            connection_to(which, old)
+        new = identity(connection(which))
+        assert new != old
+        assert connection_to(which, new).ends().next == 0
+        assert connection(which) is connection(which)
+    finally:
+        disconnect(which)
+        disconnect(named)
 
 
 def test_options_that_mean_nothing_are_refused() -> None:

@@ -5,6 +5,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
+import pytest
 from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import Batch, Item, Outbox
@@ -13,7 +14,7 @@ from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.lab import Keeper
 from semcast.lab.seat import Seat
-from semcast.protocols.gossip import Logger, Member
+from semcast.protocols.gossip import Logger, Member, Protocol
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.fetching import WINDOW, WINDOW_BYTES
 from semcast.protocols.gossip.frames import Want
@@ -89,6 +90,20 @@ def test_all_streams_share_one_window() -> None:
     lab.run(5 * SECOND)
     assert len(lab.got("r")) == LIVES * (EACH // 2 + 1)
     assert max(under_way) <= min(WINDOW, 100) + 20  # and what else a logger says meanwhile
+
+
+@pytest.mark.parametrize("protocol", [Protocol.LBRM, Protocol.RPBCAST])
+def test_what_is_lost_while_somebody_catches_up_is_asked_for_as_usual(protocol: Protocol) -> None:
+    """lbrm 30041: it is not old, so it was not fetched; and nobody else was asked for a stream that is."""
+    lab = late(protocol=protocol, queue_messages=MANY)
+    heal = lab.stop(Data, dest="r")
+    lab.run(SECOND // 10)
+    lab.seats["p"].multicast(b"lost")
+    lab.run(SECOND // 10)
+    heal()
+    lab.run(5 * SECOND)
+    assert lab.got("r")[-1] == b"lost"
+    assert len(lab.got("r")) == MANY + 1
 
 
 def test_the_window_is_so_many_bytes_whatever_messages_have() -> None:

@@ -26,6 +26,8 @@ class Wandering:
         self.flushes: dict[str, list[int]] = {who: [] for who in PEOPLE}
         self.ended: set[str] = set()
         self.now = 0
+        if rng.random() < 0.2:
+            self.write("p", f"full{rng.randint(0, 1)}")
         for group in self.groups:
             for who in self.views[group][0]:
                 self.install(who, group)

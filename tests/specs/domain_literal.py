@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from semcast.core import MemberId
 from semcast.history import Event, History
 from semcast.specs import Status
-from semcast.specs.domains.kinds import ASKED, FLUSH, GIVEN, LEFT, RETURNED, SENT, VIEW, Text, text_of
+from semcast.specs.domains.kinds import ASKED, BEGAN, FLUSH, GIVEN, LEFT, RETURNED, SENT, VIEW, Text, text_of
 
 
 class Name(NamedTuple):
@@ -242,10 +242,16 @@ class Literal:
             if here and not self.has(stay, name, returned.at):
                 yield stay, name
 
+    def _beyond(self) -> bool:
+        survived = [text_of(event).resilience for event in self.history.events if event.kind is BEGAN]
+        return any(number is not None and len(self.gone) > number for number in survived)
+
     def judge(self, name: str) -> tuple[Status, int]:
-        if self.stuck and name in ("domain_causal_completeness", "no_causal_gap"):
-            return Status.UNKNOWN, 0
         if not self.stays:
+            return Status.UNKNOWN, 0
+        if name == "no_causal_gap" and self._beyond():
+            return Status.HOLDS, 0
+        if self.stuck and name in ("domain_causal_completeness", "no_causal_gap"):
             return Status.UNKNOWN, 0
         count: int = getattr(self, name)()
         return (Status.VIOLATED if count else Status.HOLDS), count

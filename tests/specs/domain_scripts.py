@@ -4,8 +4,9 @@ A history is a line per process; groups and members have names of one letter. `V
 group a. `a>1` sends message 1 in a, `a>1-3` a run, `a>1:x` an update of item x, `a>1:{q2,p1}` one that
 replaces these two, `a>1@q` a direct message to q, `a>1#2b3` one with 2 fields of a and 3 of b. `a<q1` is
 given the first message of q in a, `a<q1-3` a run, `a<q1^` in total order, `a<q1@` a direct message. `-a`
-leaves a, `!a` learns that it is put out of a, `F1?` asks for a flush, `F1.` has it; `full` names the policy;
-`t9` sets the clock, which goes on by one with each row; `crash` and `left` are the end.
+leaves a, `!a` learns that it is put out of a, `F1?` asks for a flush, `F1.` has it; `full` names the policy,
+`full1` one that survives one failure; `t9` sets the clock, which goes on by one with each row; `crash` and
+`left` are the end.
 """
 
 import re
@@ -19,7 +20,7 @@ from semcast.history.wellformed import problem
 from semcast.specs import DOMAINS, Status, Verdict, check
 
 STEP = re.compile(
-    r"(?P<end>crash|left)|(?P<policy>full|blocks|epochs|conservative)|t(?P<clock>\d+)"
+    r"(?P<end>crash|left)|(?P<policy>full|blocks|epochs|conservative)(?P<survive>\d)?|t(?P<clock>\d+)"
     r"|V(?P<group>[a-z])(?P<view>\d+)=(?P<members>[a-z]+)(/(?P<style>[a-z-]+)(?P<servers>\d+))?"
     r"|-(?P<leaves>[a-z])|!(?P<out>[a-z])|F(?P<flush>\d+)(?P<how>[?.])"
     r"|(?P<at>[a-z])>(?P<first>\d+)(-(?P<last>\d+))?(@(?P<to>[a-z]))?(#(?P<own>\d+)(?P<others>([a-z]\d+)*))?"
@@ -81,7 +82,8 @@ class Scribe:
             case {"end": kind}:
                 self.add(kind)
             case {"policy": policy}:
-                self.add("dom-began", level=policy)
+                survive = {"resilience": int(found["survive"])} if "survive" in found else None
+                self.add("dom-began", survive, level=policy)
             case {"clock": clock}:
                 self.clock = int(clock)
             case {"group": group, "view": view, "members": members}:

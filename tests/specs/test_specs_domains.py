@@ -175,6 +175,14 @@ def test_section_6_5_both_crash_and_the_cause_is_gone_though_nobody_has_both() -
     assert "r was given (q,1) of b" in found["no_causal_gap"].detail
 
 
+def test_with_a_resilience_a_gap_is_broken_if_no_more_failed_than_that() -> None:
+    for resilience, broken in ((0, False), (1, False), (2, True), (3, True)):
+        history = domain(SECTION_6_5.replace("r: ", f"r: full{resilience} "))
+        [verdict] = check(history, ["no_causal_gap"])
+        assert (verdict.status is Status.VIOLATED) == broken
+        assert bool(verdict.note) != broken
+
+
 def test_an_effect_that_nobody_has_who_goes_on_asks_for_nothing() -> None:
     gone = SECTION_6_5.replace("b<q1 Vb2=rv", "b<q1 crash")
     assert violated(domain(gone)) == {}

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ from tests.testing.programs import answering, asking, chat, counter
 
 import semcast
 from semcast import blocking
+from semcast.core.events import Delivery
+from semcast.core.messages import Batch
 from semcast.history import Kind
 from semcast.specs import Status
-from semcast.testing import World, WorldError, trouble
+from semcast.testing import Process, World, WorldError, trouble
+from semcast.testing.scribe import Scribe
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_programs_run_unchanged_and_minutes_take_milliseconds() -> None:
+def test_programs_run_unchanged_and_take_no_real_time() -> None:
     world = World(seed=1)
     said: list[tuple[str, bytes]] = []
     began = time.process_time()
@@ -177,6 +181,44 @@ def test_a_pause() -> None:
     world.check(at_rest=True)
 
 
+def test_what_is_on_disk_outlives_a_crash_of_everybody() -> None:
+    views: dict[str, list[tuple[int, int]]] = {"a": [], "b": [], "c": []}
+
+    async def member(name: str) -> None:
+        async with semcast.join("g", name=name, stack="vsync", minimum=2, data="kept") as group:
+            async for event in group:
+                if isinstance(event, semcast.ViewChange):
+                    views[name].append((event.view.id, len(event.view.members)))
+
+    for seed in range(5):
+        with World(seed=seed) as world:
+            for host in world.hosts:
+                world.start(host, member, host)
+            world.sleep(5)
+            assert {seen[-1][1] for seen in views.values()} == {3}
+            before = max(seen[-1][0] for seen in views.values())
+            world.crash()
+            for host in world.hosts:
+                world.restart(host)
+            world.sleep(20)
+            assert {seen[-1][1] for seen in views.values()} == {3}
+            assert min(seen[-1][0] for seen in views.values()) > before, "it is the same group, which goes on"
+            world.check()
+
+
+def test_a_disk_is_of_one_process_at_a_time() -> None:
+    async def member() -> None:
+        async with semcast.join("g", name="a", stack="vsync", minimum=1, data="kept"):
+            await asyncio.sleep(10)
+
+    world = World(seed=21)
+    world.start("a", member)
+    world.sleep(2)
+    world.start("a", member)
+    with pytest.raises(semcast.ConfigurationError, match="another process of this host uses it"):
+        world.sleep(2)
+
+
 def test_signals_are_what_a_program_makes_of_them() -> None:
     async def member() -> str:
         async with semcast.join("g") as group:
@@ -276,6 +318,35 @@ def test_hashes_of_names_decide_nothing() -> None:
     ]
     assert len(printed[0].splitlines()) > 100
     assert printed[0] == printed[1] == printed[2], "nor do settings of the environment"
+
+
+def test_chance_from_elsewhere_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = count()  # goes on from one run to the next
+    monkeypatch.setattr(Process, "chance", lambda _process: random.Random(next(numbers)))
+    assert busy(11) != busy(11)
+
+
+def test_what_was_not_delivered_as_promised_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that hides one message from its program, and delivers those after it."""
+    honest = Scribe.on_deliveries
+    hidden: list[object] = []
+
+    def hides(scribe: Scribe, now: int, deliveries: Sequence[Delivery]) -> None:
+        if scribe.member.name == "b" and not hidden:
+            hidden.extend(each for each in deliveries if isinstance(each, Batch))
+            deliveries = [each for each in deliveries if not isinstance(each, Batch)]
+        honest(scribe, now, deliveries)
+
+    monkeypatch.setattr(Scribe, "on_deliveries", hides)
+    world = World(seed=1)
+    said: list[tuple[str, bytes]] = []
+    for host in world.hosts:
+        world.start(host, chat, host, 3, said, 20)
+    world.wait()
+    assert hidden
+    with pytest.raises(AssertionError, match="violated") as caught:
+        world.check(at_rest=True)
+    assert any("World(seed=1)" in note for note in caught.value.__notes__)
 
 
 def test_clocks_and_chance_are_real_again_afterwards() -> None:

@@ -16,7 +16,7 @@ from semcast import Message
 from semcast.bench import threads
 from semcast.bench.case import Case
 from semcast.bench.families import FAMILIES, Joined
-from semcast.bench.runs import Figures
+from semcast.bench.measuring import Figures
 from semcast.core.messages import Batch
 from semcast.extensions import load_families
 

@@ -10,7 +10,7 @@ from typing import Any
 import semcast
 from semcast import blocking
 from semcast.bench.case import Case
-from semcast.bench.runs import Figures
+from semcast.bench.measuring import Figures
 
 _STAMP = struct.Struct("<d")
 LAST = b"last message of this sender "

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from semcast.bench import Case, Figures, measure
 from semcast.bench.families import FAMILIES
-from semcast.bench.runs import BenchError
+from semcast.bench.measuring import BenchError
 from semcast.cli.errors import UsageError
 
 

@@ -165,11 +165,13 @@ def _settings(args: argparse.Namespace) -> "DaemonSettings":
 
 
 def _serve(args: argparse.Namespace) -> int:
+    from semcast.daemon.collecting import collect_seldom  # noqa: PLC0415
     from semcast.daemon.notify import notify  # noqa: PLC0415
     from semcast.daemon.opening import open_daemon  # noqa: PLC0415
 
     say = _say_json if args.json else _say
     server = open_daemon(_settings(args))
+    collect_seldom()
     stack = server.member.stack
 
     def ready() -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from semcast.cli import simulated_demo
 from semcast.cli.judging import judge
 from semcast.demo.supervisor import DemoError, Group, Process
 from semcast.extras import MissingExtraError
+from semcast.group.settings import resolve
 from semcast.history.journal import record_crash
 
 MEMBERS = 5
@@ -77,8 +79,9 @@ async def _demo(console: Console, seconds: float) -> dict[str, Any]:
     )
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as folder:
         records = [Path(folder) / "plain", Path(folder) / "semantic"]
-        plain = await _run(console, "plain reliability", "block", seconds, records[0])
-        semantic = await _run(console, "with obsolescence", "purge", seconds, records[1])
+        async with _watched(console, [_name("block"), _name("purge")]):
+            plain = await _run(console, "plain reliability", "block", seconds, records[0])
+            semantic = await _run(console, "with obsolescence", "purge", seconds, records[1])
         sound = _verify(console, records)
     faster = semantic["rate"] / max(plain["rate"], 1.0)
     console.print("\nquotes a second at the fast members")
@@ -94,9 +97,28 @@ async def _demo(console: Console, seconds: float) -> dict[str, Any]:
     return {"plain": plain, "semantic": semantic, "faster": round(faster, 1), "held": held}
 
 
+def _name(policy: str) -> str:
+    """Of the group of a run."""
+    return f"demo-{os.getpid()}-{policy}"
+
+
+@asynccontextmanager
+async def _watched(console: Console, groups: Sequence[str]) -> AsyncIterator[None]:
+    """With the dashboard, where it can be served."""
+    try:
+        from semcast.dashboard.serving import dashboard  # noqa: PLC0415 (the extra may be missing)
+    except ImportError:
+        console.print("To watch it in a browser as well: pip install 'semcast[server]'\n", markup=False)
+        yield
+        return
+    async with dashboard(groups, resolve({})) as address:
+        console.print(f"Watch it in a browser, while it runs: {address}\n")
+        yield
+
+
 async def _run(console: Console, title: str, policy: str, seconds: float, record: Path) -> dict[str, Any]:
     record.mkdir(parents=True)
-    name = f"demo-{os.getpid()}-{policy}"
+    name = _name(policy)
     processes = [
         Process(
             name,

@@ -17,6 +17,7 @@ VERBS = (
     "tail",
     "members",
     "top",
+    "dashboard",
     "reform",
     "bench",
     "chaos",

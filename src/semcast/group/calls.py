@@ -150,7 +150,7 @@ class CallingSide(ABC):
 
     def _check_calls(self) -> None:
         if not self._family.calls:
-            able = " or ".join(each.name for each in FAMILIES if each.calls)
+            able = " or ".join(sorted(each.name for each in FAMILIES if each.calls))
             here = self._family.name
             raise ConfigurationError(f"calls need stack {able}; this group has {here}")
         if not self.settings.receive:

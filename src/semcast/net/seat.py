@@ -12,7 +12,7 @@ from semcast.core.outbox import Dest, Frame, Timer, Write
 from semcast.core.stack import Stack
 from semcast.core.turn import Renew, Turn, Watcher
 from semcast.net.alarms import Alarms
-from semcast.wire.status import Status
+from semcast.wire.status import MAX_REASON, Status
 
 
 class Post(Protocol):
@@ -277,6 +277,7 @@ class Seat:
         """For observers, who never say that they are there."""
         stack = self._turn.stack
         stats, view = stack.stats, stack.view()
+        held = self._turn.holdup.now
         return Status(
             phase="left" if self._turn.left is not None else stack.phase(),
             view=view.id,
@@ -290,6 +291,10 @@ class Seat:
             unsent=self.handover.unsent,
             uptime=now - self._started_at,
             deaf=deaf,
+            unread=self.handover.mailbox.unfinished + stack.queued(),
+            held_by=None if held is None else held[0].by,
+            held_why="" if held is None else held[0].why[:MAX_REASON],
+            held_for=0 if held is None else max(0, now - held[1]),
         )
 
 

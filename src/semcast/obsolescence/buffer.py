@@ -21,7 +21,7 @@ from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.obsolescence.index import SenderIndex
-from semcast.obsolescence.runs import single, thinned
+from semcast.obsolescence.thinning import single, thinned
 
 
 class Purging(enum.Enum):

@@ -1,5 +1,6 @@
 """A host of a simulated world: a place on its network, and how fast programs are there."""
 
+from semcast.testing.disk import Platter
 from semcast.testing.lan import Lan
 
 
@@ -16,5 +17,7 @@ class Host:
         self.name = name
         self.number = number
         self.lan = lan
+        self.platters: dict[tuple[str, str, str], Platter] = {}
+        """What members keep, by folder, group and name: it outlives their processes."""
         self.slowness = 0.0
         """Seconds that a program takes for each message it is given, besides its own."""

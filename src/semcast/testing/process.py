@@ -22,7 +22,7 @@ from semcast.history import RunInfo
 from semcast.net.addresses import Address, AddressError, find_address, split_address
 from semcast.net.loop import Drivers
 from semcast.net.sharing import Exchanges
-from semcast.storage import LiveDisk
+from semcast.testing.disk import Platter, SimulatedDisk
 from semcast.testing.driver import TurnDriver
 from semcast.testing.errors import WorldError
 from semcast.testing.host import Host
@@ -66,6 +66,7 @@ class Process:
         self._driving: list[TurnDriver] = []
         self._sockets: list[SimulatedSockets] = []
         self._scribes: list[Scribe] = []
+        self._disks: list[SimulatedDisk] = []
         self._task: NumberedTask | None = None
         self._stopping = False
 
@@ -184,6 +185,8 @@ class Process:
 
     def _vanish(self) -> None:
         self._loop.end()
+        for disk in self._disks:
+            disk.crash()
         for driver in self._driving:
             driver.end()
         for each in self._sockets:
@@ -226,9 +229,13 @@ class Process:
             raise AddressError(f"{text!r}: there is no host {host!r} in this world")
         return find_address(text, family, any_port=any_port)
 
-    def open_disk(self, data: Path, group: str, name: str) -> LiveDisk:  # noqa: ARG002
-        """There are none."""
-        raise ConfigurationError("data: a simulated world has no disks; leave data out")
+    def open_disk(self, data: Path, group: str, name: str) -> SimulatedDisk:
+        """On the disk of the host."""
+        platter = self.host.platters.setdefault((str(data), group, name), Platter())
+        rng = Random(self._rng.getrandbits(64))
+        made = SimulatedDisk(data / group / name, platter, self._scheduler, rng, self.wall() // 1_000_000)
+        self._disks.append(made)
+        return made
 
     def file(self, folder: Path | None, name: str) -> Path | None:
         """Only what the program names itself: what lies in the working folder is no part of a test."""

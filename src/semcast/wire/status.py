@@ -8,6 +8,8 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
 from semcast.wire.limits import MAX_CONTACTS, MAX_MEMBERS, MAX_PAYLOAD, MAX_SEQ
 
+MAX_REASON = 160
+"""Characters of a reason."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_SEQ)]
 
 
@@ -31,6 +33,14 @@ class Status(Frame, frozen=True, array_like=True, tag=17, gc=False):
     """Nanoseconds since it started: tells an old report from a new one, and is what rates refer to."""
     deaf: bool = False
     """Whether somebody this member knows was not heard at the meeting point lately."""
+    unread: Count = 0
+    """Messages that its program has not read."""
+    held_by: MemberId | None = None
+    """The member that keeps this one from sending, where it is one."""
+    held_why: Annotated[str, msgspec.Meta(max_length=MAX_REASON)] = ""
+    """Why this member may not send just now; empty where it may."""
+    held_for: Count = 0
+    """Nanoseconds since then."""
 
 
 class Contacts(Frame, frozen=True, array_like=True, tag=18, gc=False):

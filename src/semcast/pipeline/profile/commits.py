@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import TEXT, WHOLE, keep, small_frame
-from semcast.pipeline.profile.runs import CHUNK, Runs, starts
+from semcast.pipeline.profile.operations import CHUNK, Runs, starts
 
 
 def commit_distances(

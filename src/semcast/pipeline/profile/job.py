@@ -17,10 +17,10 @@ from semcast.pipeline.failures import failures, reason
 from semcast.pipeline.frames import keep
 from semcast.pipeline.profile.commits import commit_distances
 from semcast.pipeline.profile.merge import COUNTED, MERGED, TOP, bin_high, picking, summing, unpacking
+from semcast.pipeline.profile.operations import CHUNK, Runs, find_runs
 from semcast.pipeline.profile.partial import DISTANCES, SEGMENT, Cut, unpacked
 from semcast.pipeline.profile.positions import positioned, spans
 from semcast.pipeline.profile.read import Trace
-from semcast.pipeline.profile.runs import CHUNK, Runs, find_runs
 from semcast.pipeline.profile.segments import Scan, bursts, merged, rows, scan
 from semcast.pipeline.profile.sources import TraceError
 from semcast.pipeline.profile.summary import Bin, Distances, StreamProfile, element, items_of, sizes_of

@@ -24,22 +24,37 @@ def connection(where: Where) -> BlockingLog:
     key = os.getpid(), where
     with _OPENING:
         log = _OPEN.get(key)
+        if log is not None and not _is_current(log):
+            _OPEN.pop(key).close()
+            log = None
         if log is None:
-            settings: dict[str, Any] = dict(where.settings)
-            for name in _LISTS:
-                if name in settings:
-                    settings[name] = [each.strip() for each in settings[name].split(",")]
-            config = settings.pop("config", None)
-            log = blocking.log(
-                where.group,
-                logger=where.logger,
-                timeout=where.timeout,
-                config=None if config is None else Path(config),
-                **settings,
-            )
-            log.__enter__()
-            _OPEN[key] = log
+            log = _OPEN[key] = _opened(where)
         return log
+
+
+def _is_current(log: BlockingLog) -> bool:
+    """Whether the log is still the one that was found: a process may live longer than a disk."""
+    try:
+        log.ends()
+    except OtherLogError:
+        return False
+    return True
+
+
+def _opened(where: Where) -> BlockingLog:
+    settings: dict[str, Any] = dict(where.settings)
+    for name in _LISTS:
+        if name in settings:
+            settings[name] = [each.strip() for each in settings[name].split(",")]
+    config = settings.pop("config", None)
+    log = blocking.log(
+        where.group,
+        logger=where.logger,
+        timeout=where.timeout,
+        config=None if config is None else Path(config),
+        **settings,
+    )
+    return log.__enter__()
 
 
 def disconnect(where: Where) -> None:
@@ -63,9 +78,6 @@ def connection_to(where: Where, log: str) -> BlockingLog:
     name = log.rpartition(_MARK)[0]
     found = msgspec.structs.replace(where, logger=name)
     opened = connection(found)
-    if identity(opened) != log:  # perhaps this connection is older than the log
-        disconnect(found)
-        opened = connection(found)
     if identity(opened) != log:
         now = identity(opened)
         raise OtherLogError(

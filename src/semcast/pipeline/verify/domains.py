@@ -79,6 +79,8 @@ def _judge_streams(given: Given, wanted: Wanted, found: Findings) -> None:
 
 
 def _say(given: Given, run: str, verdict: Verdict, found: Findings) -> None:
+    if verdict.note:
+        found.notes[run, verdict.property] = verdict.note
     if verdict.status is Status.UNKNOWN:
         found.unknown[run, verdict.property] = verdict.detail
     elif verdict.count:

@@ -168,6 +168,13 @@ class Colleagues:
             if source is None or other != source.name:
                 colleague.unshared[name] = set()
 
+    def spread(self, row: Row) -> None:
+        """Make sure of those that are not known to have a row: also who told this one of it."""
+        name = row.member.name
+        for colleague in self._others.values():
+            if colleague.has.get(name, (-1, 0)) < row.age:
+                colleague.unshared.setdefault(name, set())
+
     def share(self) -> None:
         """Send what colleagues may not know, some of it in each round."""
         for colleague in self.there():

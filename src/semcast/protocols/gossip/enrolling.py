@@ -67,3 +67,5 @@ class Enrolling:
         row = self._books.rows.known(frame.member.name)
         if self._books.rows.is_over(frame.member) or row is None or self._enough(row):
             self._out.send(source, Enrolled(frame.member, frame.attempt, frame.part, source.incarnation))
+        else:
+            self._colleagues.spread(row)

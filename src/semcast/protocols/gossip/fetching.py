@@ -73,11 +73,11 @@ class Fetching:
             self.behind[sender] = spans[-1][1]
 
     def _look(self) -> int:
-        """Forget what has come whole; returns how many messages are under way."""
+        """Forget what has come; returns how many messages are under way."""
         under_way = 0
         for sender, asked in list(self.behind.items()):
             stream = self._streams.get(sender)
-            if stream is None or stream.next >= stream.known:
+            if stream is None or stream.is_through_log():  # what came since is asked for as usual
                 del self.behind[sender]
                 self._before.pop(sender, None)
             elif asked > stream.next:

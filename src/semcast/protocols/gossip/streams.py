@@ -176,6 +176,10 @@ class Stream:
         """What is missing up to there, peers are not asked for."""
         self._overdue = max(self._overdue, upto)
 
+    def is_through_log(self) -> bool:
+        """Whether nothing is missing of what peers are not asked for because it is old."""
+        return self.next >= (self.known if self.frozen else self._overdue)
+
     def missing(self, *, peers: bool, most: int) -> list[Span]:
         """What to ask peers for (gmissing), or the logger (missing); the first so many."""
         overdue = self.known if self.frozen else self._overdue

@@ -22,9 +22,10 @@ class Notes:
         self.wanted = wanted
         self._out = out
 
-    def began(self, policy: str) -> None:
-        """The process begins."""
-        self._note("dom-began", level=policy)
+    def began(self, policy: str, resilience: int | None) -> None:
+        """The process begins; causes survive so many failures, where that is a number."""
+        text = None if resilience is None else {"resilience": resilience}
+        self._note("dom-began", text, level=policy)
 
     def view(self, group: str, view: View) -> None:
         """Its program is in another view of a group."""

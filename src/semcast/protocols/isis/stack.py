@@ -98,7 +98,7 @@ class Isis(Stack):
 
     def start(self, now: Nanos) -> None:
         """Begin, in no group."""
-        self.notes.began(self.settings.policy.value)
+        self.notes.began(self.settings.policy.value, self.waits.failures)
         self.settle(now)
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:

@@ -25,7 +25,9 @@ class Waits:
         self._departures = departures
         self._conservative = settings.policy is Policy.CONSERVATIVE
         self._all = self._conservative or settings.resilience == "all"
-        self._failures = int(settings.resilience) if settings.resilience.isdecimal() else None
+        counted = settings.resilience.isdecimal() and not self._conservative
+        self.failures = int(settings.resilience) if counted else None
+        """That causes must survive, where that is a number."""
 
     def blocked(self, seat: Seat) -> bool:
         """Whether this process may not send there yet, because of other groups."""
@@ -59,11 +61,11 @@ class Waits:
             return False
         time = seat.time()
         assert time is not None
-        if self._failures is None:
+        if self.failures is None:
             return any(count > stream.buffers.certain_upto(rank) for rank, count in time.counts.items())
         rows = [*stream.exchange.repairs.received]
         rows[stream.rank] = stream.queued
-        needed = min(self._failures + 1, len(rows))
+        needed = min(self.failures + 1, len(rows))
         return any(self.holders(rows, rank, count) < needed for rank, count in time.counts.items())
 
     def holders(self, rows: list[list[int]], rank: int, count: int) -> int:

@@ -11,7 +11,7 @@ from semcast.history.events import Event, History
 from semcast.specs.domains.kinds import GIVEN
 from semcast.specs.domains.pasts import Heard, Pasts, pasts_of
 from semcast.specs.domains.story import Stay, Story, judge, story_of
-from semcast.specs.verdict import Findings, Verdict, unknown
+from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
 
 def domain_causal_delivery(history: History) -> Verdict:
@@ -37,9 +37,14 @@ def no_causal_gap(history: History) -> Verdict:
     """I, 4.2 and 6.5: what precedes anything that somebody was given who goes on, is not lost.
 
     All members of the view in which it was sent who go on from there have it, or a replacement, also where
-    nobody is a destination of both. Counts pairs of a process and a message.
+    nobody is a destination of both. With a resilience f that is promised while at most f processes fail.
+    Counts pairs of a process and a message.
     """
-    return _judge_gaps("no_causal_gap", history, _find_gaps)
+    name, story = "no_causal_gap", story_of(history)
+    beyond = story.failures.beyond()
+    if beyond and story.stays:
+        return Verdict(name, Status.HOLDS, note=beyond)
+    return _judge_gaps(name, history, _find_gaps)
 
 
 def _judge_gaps(name: str, history: History, find: Callable[[Story, Findings], None]) -> Verdict:

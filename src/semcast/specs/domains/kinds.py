@@ -7,7 +7,8 @@ numbered from 1 in each group, its direct messages for themselves. `count` conse
 if nothing else in the row tells them apart.
 
 - dom-began: the process begins, with this policy between groups in `level`: "full", "blocks", "epochs" or
-  "conservative". Its first row;
+  "conservative". Its first row. Where causes need to survive so many failures only, `resilience` is their
+  number;
 - dom-view: it installs view `view` of `group`, with these `members`. Of a group with clients, `style` is
   "client-server" or "diffusion" and `servers` how many of the members are servers;
 - dom-left: it has left `group`, and may join again;
@@ -46,6 +47,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):
     item: str | None = None
     replaces: tuple[tuple[str, int, int], ...] = ()
     direct: bool = False
+    resilience: int | None = None
 
     @property
     def annotation(self) -> Annotation | None:
@@ -67,18 +69,28 @@ def text_of(event: Event) -> Text:
     return _decoder.decode(note.item) if isinstance(note, Item) else _NO_TEXT
 
 
-def _in_group(event: Event) -> str | None:
+def _unreadable(event: Event) -> str | None:
     try:
-        text = text_of(event)
+        text_of(event)
     except msgspec.DecodeError as error:
         return f"{event.kind.value} with a text that cannot be read: {error}"
+    return None
+
+
+def _in_group(event: Event) -> str | None:
+    problem = _unreadable(event)
+    if problem is not None:
+        return problem
+    text = text_of(event)
     if not text.group:
         return f"{event.kind.value} of no group"
     return None if text.style in STYLES else f"unknown style {text.style!r}"
 
 
 def _began(event: Event) -> str | None:
-    return None if event.level in POLICIES else f"unknown policy {event.level!r}"
+    if event.level not in POLICIES:
+        return f"unknown policy {event.level!r}"
+    return _unreadable(event)
 
 
 def _view(event: Event) -> str | None:
@@ -119,7 +131,7 @@ def _flush(event: Event) -> str | None:
 
 
 _MESSAGES = ("sender", "seq", "count", "annotation")
-BEGAN = add_kind("dom-began", ("level",), _began)
+BEGAN = add_kind("dom-began", ("level", "annotation"), _began)
 VIEW = add_kind("dom-view", ("view", "members", "annotation"), _view)
 LEFT = add_kind("dom-left", ("annotation",), _in_group)
 OUT = add_kind("dom-out", ("annotation",), _in_group)

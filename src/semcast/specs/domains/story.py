@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.history.events import Event, History
 from semcast.history.schema import Kind
-from semcast.specs.domains.kinds import GIVEN, KINDS, LEFT, SENT, VIEW, Text, text_of
+from semcast.specs.domains.kinds import BEGAN, GIVEN, KINDS, LEFT, OUT, SENT, VIEW, Text, text_of
 from semcast.specs.relation import Relation
 from semcast.specs.verdict import Findings, Status, Verdict, unknown, untold
 
@@ -87,6 +87,30 @@ class Sending(NamedTuple):
         return self.row.event
 
 
+class Failures:
+    """Who failed, and how many failures causes have to survive."""
+
+    def __init__(self, gone: set[MemberId]) -> None:
+        self._gone = gone
+        self._out: set[MemberId] = set()
+        self._resilience: int | None = None
+
+    def take(self, row: Row) -> None:
+        """The next row."""
+        if row.kind is OUT:
+            self._out.add(row.event.process)
+        elif row.kind is BEGAN and row.text.resilience is not None:
+            least = self._resilience
+            self._resilience = row.text.resilience if least is None else min(least, row.text.resilience)
+
+    def beyond(self) -> str:
+        """That more failed than causes have to survive; empty if it is not so."""
+        failed = len(self._gone | self._out)
+        if self._resilience is None or failed <= self._resilience:
+            return ""
+        return f"{failed} processes failed, and causes survive {self._resilience}"
+
+
 Step = tuple[Kind, int]
 """Something sent, or given for the first time: a part."""
 
@@ -101,6 +125,10 @@ class Story:
             for process in history.processes
         }
         self.gone = {*history.gone, *history.info.cut_off}
+        self.failures = Failures(self.gone)
+        for rows in self.rows.values():
+            for row in rows:
+                self.failures.take(row)
         self.parts = _Parts(row for rows in self.rows.values() for row in rows)
         self.steps: dict[MemberId, list[Step]] = {process: [] for process in self.rows}
         self.stays: dict[Place, list[Stay]] = {}

@@ -15,10 +15,10 @@ from semcast.history.events import Event, RunInfo
 from semcast.history.schema import GONE, Kind
 from semcast.specs.domains.kinds import GIVEN, KINDS, LEFT, SENT, VIEW, Text, text_of
 from semcast.specs.domains.spans import Clock, Sends
-from semcast.specs.domains.story import NOTHING_RECORDED, Place, Row, Stream
+from semcast.specs.domains.story import NOTHING_RECORDED, Failures, Place, Row, Stream
 from semcast.specs.relation import Relation
 from semcast.specs.runs import Runs
-from semcast.specs.verdict import Findings, Verdict, unknown, untold
+from semcast.specs.verdict import Findings, Status, Verdict, unknown, untold
 
 DELIVERY, COMPLETENESS, GAP = "domain_causal_delivery", "domain_causal_completeness", "no_causal_gap"
 MOST_WAITING = 1_000_000
@@ -71,6 +71,7 @@ class Streaming:
         people = sorted({*processes, *info.cut_off})
         self._lives = {process: _Life(process, n, len(people)) for n, process in enumerate(people)}
         self._gone = set(info.cut_off)
+        self._failures = Failures(self._gone)
         self._sends: dict[Stream, Sends] = {}
         self._stays: dict[Place, list[_Stay]] = {}
         self._notes: dict[Place, dict[MessageId, Text]] = {}
@@ -100,7 +101,9 @@ class Streaming:
             life.next += 1
             self._waiting -= 1
             if following.kind in KINDS:
-                life.queue.append(Row(following, text_of(following)))
+                row = Row(following, text_of(following))
+                self._failures.take(row)
+                life.queue.append(row)
                 self._waiting += 1
             elif following.kind in GONE:
                 self._gone.add(life.process)
@@ -116,6 +119,9 @@ class Streaming:
         found = {DELIVERY: self._late.verdict(self._untold)}
         for name in (COMPLETENESS, GAP):
             found[name] = unknown(name, "precedence runs in a circle") if stuck else self._judge(name)
+        beyond = self._failures.beyond()
+        if beyond:
+            found[GAP] = Verdict(GAP, Status.HOLDS, note=beyond)
         return found
 
     # As rows come

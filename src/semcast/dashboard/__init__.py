@@ -1,0 +1,1 @@
+"""A page that shows live groups, or recorded ones, without being in them."""
