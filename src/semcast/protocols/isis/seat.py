@@ -61,6 +61,8 @@ class Seat:
         self._enter = enter
         self.leaving = False
         """Whether the program has asked to leave."""
+        self.put_out = False
+        """Whether the others went on without this process, and it did not leave in agreement with them."""
         self.refused = False
         """Whether the group takes nothing more at the moment."""
         self.successors: tuple[MemberId, ...] = ()
