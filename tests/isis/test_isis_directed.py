@@ -196,6 +196,34 @@ def test_the_end_of_a_view_does_not_end_its_activity() -> None:
     assert _view_change(mutants.ViewChangeEndsActivity).given["q"] == ["effect"]
 
 
+def _newer_view(kind: type[DomainProcess]) -> Lab:
+    """p sends in a view of h that q has not installed, and then in a group that q is in."""
+    lab = Lab({"h": "pqrs", "g": "pqt"}, FULL, kind)
+    lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "h" and carries)
+    lab.send("r", "h", "last")
+    lab.run(5)
+    lab.crash("r")
+    for _ in range(100):
+        lab.run(10)
+        if len(lab.members("p", "h")) == 3:
+            break
+    lab.send("p", "h", "cause")
+    lab.run(20)
+    lab.send("p", "g", "effect")
+    lab.run(20)
+    assert lab.given["t"] == ["effect"]
+    return lab
+
+
+def test_a_stamp_of_a_newer_view_waits_for_it() -> None:
+    lab = _newer_view(DomainProcess)
+    assert lab.given["q"] == []
+    lab.release()
+    lab.run(500)
+    assert lab.given["q"] == ["last", "cause", "effect"]
+    assert _newer_view(mutants.NewerStampTakenForStale).given["q"] == ["effect"]
+
+
 def test_an_old_stamp_is_forgotten_once_all_members_of_its_group_have_it() -> None:
     lab = Lab({"a": "pq", "b": "qr"}, FULL, stamp_age=100 * MILLISECOND)
     lab.send("p", "a", "first")

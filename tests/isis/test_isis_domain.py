@@ -88,7 +88,7 @@ def test_what_cannot_be_set_is_said() -> None:
             pass
 
     for settings, why in (
-        ({"engine": "casual"}, "there are ordered and causal"),
+        ({"engine": "casual"}, "choose ordered or causal"),
         ({"engine": "causal", "policy": "purge"}, "between groups there are conservative, full"),
         ({"engine": "causal", "resilience": "some"}, "safe, all, or a number"),
         ({"engine": "causal", "stack": "ring"}, "say nothing in a domain"),

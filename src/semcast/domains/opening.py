@@ -26,7 +26,7 @@ def domain(group: str, /, *, engine: str = "ordered", config: Path | None = None
     """
     check_group(group)
     if engine not in ("ordered", "causal"):
-        raise ConfigurationError(f"engine {engine!r}: there are ordered and causal")
+        raise ConfigurationError(f"engine {engine!r}: choose ordered or causal")
     if settings.keys() & {"stack", "receive"}:
         raise ConfigurationError(
             "stack and receive say nothing in a domain: the engine does, and all is read"

@@ -35,13 +35,18 @@ class Flush:
         return all(map(self._taken, self._snapshots))
 
     def _taken(self, snapshot: _Snapshot) -> bool:
-        """Who has been told of a later view has taken all that came before it."""
+        """Who has been told of a later view has taken all that came before it.
+
+        Only if this process is in a later view, too: else that view may be without it, and what it sent is
+        lost.
+        """
         seat, view, counts = snapshot
         stream = seat.member.stream
         if stream is None or seat.member.is_out:
-            return True
+            return stream is None or seat.leaving  # who is put out does not know what became of it
+        over = stream.view().id > view
         return all(
-            seat.told_of.get(member, 0) > view
+            (over and seat.told_of.get(member, 0) > view)
             or all(seat.taken[member].get(sender, 0) >= count for sender, count in counts.items())
             for member in stream.members
             if member != seat.me

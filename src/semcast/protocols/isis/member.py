@@ -44,8 +44,16 @@ class GroupMember(VirtualSynchrony):
         super()._begin(now, welcome, event)
 
     def _serve(self, now: Nanos, change: Change) -> None:
-        """Not in the next view, which has these members."""
-        self._seat.successors = tuple(change.members)
+        """Not in the next view, which has these members.
+
+        Who is left out as failed is put out, also if it has asked to leave: what it sent may be lost.
+        """
+        assert self.stream is not None
+        seat, time = self._seat, self._seat.time()
+        seat.successors = tuple(change.members)
+        lost = time is not None and any(count > change.cut[rank] for rank, count in time.counts.items())
+        same = time is not None and time.view == self.stream.view().id
+        seat.put_out = (lost and same) or dict(change.left).get(self.me) == "failed"
         super()._serve(now, change)
 
     # As the domain goes through its views

@@ -61,6 +61,8 @@ class Seat:
         self._enter = enter
         self.leaving = False
         """Whether the program has asked to leave."""
+        self.put_out = False
+        """Whether the others went on without this process, and it did not leave in agreement with them."""
         self.refused = False
         """Whether the group takes nothing more at the moment."""
         self.successors: tuple[MemberId, ...] = ()
@@ -242,10 +244,13 @@ class Seat:
         return 0 if least is None else sent - least
 
     def taken_by_all(self, seq: int) -> bool:
-        """Whether all programs have taken an own message; true of a group that this process has left."""
+        """Whether all programs have taken an own message; true of a group that this process leaves.
+
+        Who is put out does not know what became of its messages.
+        """
         stream = self.member.stream
         if stream is None or self.member.is_out:
-            return True
+            return stream is None or self.leaving
         me = self.me
         return self.here.get(me, 0) >= seq and all(
             self.taken[member].get(me, 0) >= seq for member in stream.members if member != me

@@ -350,7 +350,7 @@ class Isis(Stack):
         self.errands.forget(seat.name)
         self.errands.post(seat, seat.out.sends)
         seat.out.sends, seat.out.timers = [], []
-        if event.again and not self._leaving:
+        if (event.again or seat.put_out) and not self._leaving:
             self._put_out(seat, event)
         else:
             self.notes.left(seat.name)
