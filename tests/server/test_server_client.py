@@ -260,5 +260,5 @@ def test_without_asyncio(serve: Serve) -> None:
 
 
 def test_a_client_has_no_folder() -> None:
-    with pytest.raises(semcast.ConfigurationError, match="servers: a client has no data"):
+    with pytest.raises(semcast.ConfigurationError, match="servers= is for clients"):
         semcast.database("bank", servers=["127.0.0.1:7420"], data="folder")

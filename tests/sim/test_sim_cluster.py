@@ -144,9 +144,9 @@ def test_drawn_scenarios_are_reproducible_and_varied() -> None:
 
 
 def test_an_unknown_stack_is_refused() -> None:
-    with pytest.raises(ValueError, match="stack 'x': there are"):
+    with pytest.raises(ValueError, match="stack 'x': choose from"):
         simulate(msgspec.structs.replace(BASE, stack="x"))
-    with pytest.raises(ValueError, match="stack 'x': there are"):
+    with pytest.raises(ValueError, match="stack 'x': choose from"):
         measure(SlowReceiver("x", 0))
 
 

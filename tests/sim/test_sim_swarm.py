@@ -126,7 +126,7 @@ CAUGHT_AT = {
     ("replication", "half-is-enough"): 8,
     ("replication", "reds-by-id"): 4,
     ("s-rm", "safety-counts-received"): 46,
-    ("lightweight", "operations-untagged"): 5,
+    ("lightweight", "operations-untagged"): 234,
     ("lightweight", "census-without-flush"): 28,
     ("lightweight", "placed-when-ordered"): 40,
     ("lightweight", "mute-never-gone"): 11,

@@ -343,9 +343,9 @@ class Handover:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list for the application."""
-        reader, mailbox = self.reading.reader, self.mailbox
-        mailbox.put(deliveries)
-        reader.excess, reader.excess_bytes = mailbox.excess()
+        reading = self.reading
+        self.mailbox.put(deliveries)
+        reading.reader.excess, reading.reader.excess_bytes = reading.excess()
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""

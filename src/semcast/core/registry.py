@@ -29,7 +29,7 @@ class Registry(Generic[Record]):
     >>> pets.of("tom")
     Traceback (most recent call last):
     ...
-    semcast.core.registry.UnknownNameError: pet 'tom': there are rex
+    semcast.core.registry.UnknownNameError: pet 'tom': choose from rex
     """
 
     def __init__(self, what: str) -> None:

@@ -20,7 +20,7 @@ def domain(structure: Structure, groups: int, size: int, servers: int = 2) -> Me
     """So many groups of one size, each of which overlaps with its neighbours.
 
     >>> domain("cycle", 3, 3)
-    {0: (0, 1, 3), 1: (0, 2, 4), 2: (1, 2, 5)}
+    {0: (0, 2, 3), 1: (0, 1, 4), 2: (1, 2, 5)}
     """
     members: dict[int, list[int]] = {group: [] for group in range(groups)}
     number = 0

@@ -33,10 +33,12 @@ _HOUR = 3600.0
 class World:
     """Hosts on one network, in virtual time.
 
+    >>> import asyncio
     >>> import semcast
     >>> async def count(members: int) -> int:
     ...     async with semcast.join("demo") as group:
     ...         view = await group.wait_for(members)
+    ...         await asyncio.sleep(5)  # so that nobody leaves before the others have seen it
     ...         return len(view.members)
     >>> world = World(seed=1, hosts=3)
     >>> started = [world.start(host, count, 3) for host in world.hosts]
