@@ -308,7 +308,7 @@ def test_misuse_is_told_by_name() -> None:
         with pytest.raises(semcast.GroupError, match="not open"):
             await unused.send(b"x")
         await unused.close()
-        with pytest.raises(semcast.ConfigurationError, match="name of a group is text"):
+        with pytest.raises(semcast.ConfigurationError, match="name of a group must be a string"):
             semcast.join(5)  # type: ignore[call-overload]
         async with semcast.join(name) as group:
             wrong: Any = 5

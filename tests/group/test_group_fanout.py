@@ -61,8 +61,8 @@ def test_everybody_gets_everything(stack: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"fanout": "broadcast"}, "unicast and multicast"),
-        ({"fanout": "multicast", "multicast": False}, "is off"),
+        ({"fanout": "broadcast"}, "choose unicast or multicast"),
+        ({"fanout": "multicast", "multicast": False}, "needs multicast = true"),
     ],
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], says: str) -> None:
