@@ -65,7 +65,22 @@ class Stable(Frame, frozen=True, array_like=True, tag=156, gc=False):
     counts: Fields
 
 
-OwnFrame = Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable
+class Marker(Frame, frozen=True, array_like=True, tag=165, gc=False):
+    """Behind its first `count` messages of this view its sender sends nothing below an epoch in the group."""
+
+    view: Seq
+    count: Seq
+    epoch: Seq
+
+
+class MarkWanted(Frame, frozen=True, array_like=True, tag=166, gc=False):
+    """Say a marker of at least this epoch: somebody waits for it."""
+
+    epoch: Seq
+
+
+MarkFrame = Marker | MarkWanted
+OwnFrame = Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable | MarkFrame
 Inside = WholeFrame | Piece | OwnFrame
 
 

@@ -7,6 +7,7 @@ carry no stamps; to wait for whatever came earlier, as printed, would be a deadl
 from collections.abc import Iterator, Mapping
 
 from semcast.protocols.isis.order import Ticket
+from semcast.protocols.isis.policies import Conservative
 from semcast.protocols.isis.seat import Seat
 
 
@@ -15,10 +16,12 @@ class Line:
 
     Args:
         seats: its groups, by name.
+        policy: between them.
     """
 
-    def __init__(self, seats: Mapping[str, Seat]) -> None:
+    def __init__(self, seats: Mapping[str, Seat], policy: Conservative) -> None:
         self._seats = seats
+        self._policy = policy
         self._tickets: dict[Ticket, None] = {}
 
     def __len__(self) -> int:
@@ -56,7 +59,7 @@ class Line:
         for cause, seq in ticket.changed:
             if cause != rank and order.reached(cause) < seq:
                 return False
-        return self.allowed_by_others(ticket)
+        return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
 
     def allowed_by_others(self, ticket: Ticket) -> bool:
         """Whether the program has come as far in its other groups as the sender had."""
