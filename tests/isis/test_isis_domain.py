@@ -82,6 +82,39 @@ def test_a_message_has_one_number_in_the_domain_and_only_members_send() -> None:
     asyncio.run(run())
 
 
+async def _whisperer(name: str, domain: str, record: str) -> list[tuple[str, bytes]]:
+    """Answers alone whoever asks the group, in the loop that reads."""
+    async with semcast.domain(domain, engine="causal", name=name, record=record) as floor:
+        asks = await floor.join("asks")
+        await asks.wait_for(3, PATIENCE)
+        await asks.send(name.encode())
+        heard: list[tuple[str, bytes]] = []
+        async for group, event in floor:
+            if isinstance(event, semcast.Message):
+                heard.append((group, event.payload))
+                if group and event.sender != floor.member:
+                    await floor.send_to(event.sender, b"to " + event.payload + b"." * 5000)
+            if len(heard) == 5:
+                break
+        await floor.flush(PATIENCE)
+        return heard
+
+
+def test_a_message_to_one_program_arrives_there_alone(tmp_path: Path) -> None:
+    async def run() -> list[list[tuple[str, bytes]]]:
+        domain = f"floor-{token_hex(4)}"
+        async with asyncio.timeout(PATIENCE):
+            return list(
+                await asyncio.gather(*(_whisperer(name, domain, str(tmp_path)) for name in ("a", "b", "c")))
+            )
+
+    for name, heard in zip(("a", "b", "c"), asyncio.run(run()), strict=True):
+        alone = [payload for group, payload in heard if not group]
+        assert alone == 2 * [b"to " + name.encode() + b"." * 5000]
+    verdicts = check(read_history(tmp_path))
+    assert not [verdict for verdict in verdicts if verdict.status is Status.VIOLATED]
+
+
 def test_what_cannot_be_set_is_said() -> None:
     async def run(**settings: Any) -> None:
         async with semcast.domain("floor", **settings):

@@ -13,7 +13,7 @@ from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox, Timer
 from semcast.core.stack import Stack
 from semcast.protocols.isis import Isis, IsisSettings
-from semcast.protocols.lightweight.events import Delivered
+from semcast.protocols.lightweight.events import Delivered, PrivateDelivered
 from semcast.protocols.lightweight.sessions import Refused
 from semcast.sim.faults import Deed
 
@@ -31,6 +31,8 @@ class IsisPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Whose programs read one thing at a time."""
     answers: int = 20
     """So many messages at most a program answers, each with a chance of one in three."""
+    directs: float = 0.0
+    """The chance that an answer goes to the one who said it alone."""
     many: int = 2
     """Things that a slow program reads at a time."""
 
@@ -104,14 +106,17 @@ class DomainProcess(Isis):
     def _read(self, now: Nanos, most: int | None) -> bool:
         events = self.program.take(most)
         for event in events:
-            if isinstance(event, Delivered) and event.sender != self.me:
-                self._answer(now)
+            if isinstance(event, Delivered | PrivateDelivered) and event.sender != self.me:
+                self._answer(now, event.sender)
         return bool(events)
 
-    def _answer(self, now: Nanos) -> None:
+    def _answer(self, now: Nanos, sender: MemberId) -> None:
         if self._answers <= 0 or self._chance.random() >= 1 / 3 or not self.seats:
             return
         self._answers -= 1
+        if self.plan.directs and self._chance.random() < self.plan.directs:
+            self.tell(now, sender, 1)
+            return
         self.say(now, self._chance.choice(sorted(self.seats)), 1)
 
     def say(self, now: Nanos, group: str, run: int, item: str | None = None) -> None:
@@ -123,18 +128,29 @@ class DomainProcess(Isis):
             return  # it is not there, or has no credit
         self.settle(now)
 
+    def tell(self, now: Nanos, to: MemberId, count: int) -> None:
+        """Send to one member alone, if the program may."""
+        try:
+            for _ in range(count):
+                self.send_to(to, b"d" * self._chance.choice((1, 20, 3000)))
+        except Refused:
+            return  # it has no credit
+        self.settle(now)
+
     def pending(self) -> int:
         """What is yet to happen: what is asked for, what is received, and groups that are joined."""
         joining = sum(seat.entered is None for seat in self.seats.values())
-        return super().pending() + len(self.line) + joining
+        return super().pending() + len(self.line) + len(self.arrivals) + joining
 
 
 class Act(Deed, frozen=True, tag="isis-act", kw_only=True):
-    """A program sends, joins a group or leaves one."""
+    """A program sends, to a group or to one member, joins a group or leaves one."""
 
     what: str
     group: str
     run: int = 1
+    to: int = 0
+    """Who is told something alone."""
     item: str | None = None
 
     def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
@@ -152,6 +168,10 @@ class Act(Deed, frozen=True, tag="isis-act", kw_only=True):
                 process.wanted.pop(self.group, None)
             elif self.what == "flush":
                 process.flush()
+            elif self.what == "tell":
+                to = stacks[self.to]
+                assert isinstance(to, DomainProcess)
+                process.tell(now, to.me, self.run)
             else:
                 process.say(now, self.group, self.run, self.item)
         except Refused:
