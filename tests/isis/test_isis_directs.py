@@ -5,7 +5,7 @@ from tests.isis.lab import Lab
 
 from semcast.core.ids import MemberId
 from semcast.protocols.isis import Policy
-from semcast.protocols.lightweight.events import Undeliverable
+from semcast.protocols.lightweight.events import ClientEvent, Undeliverable
 from semcast.sim.isis_programs import DomainProcess
 from semcast.sim.mutants import isis as mutants
 
@@ -78,9 +78,15 @@ def test_one_whose_causes_are_lost_goes_with_its_view() -> None:
 def test_the_failure_of_the_addressee_ends_the_wait_and_is_told() -> None:
     lab = Lab({"a": "pqrs"}, CONSERVATIVE)
     process = lab.at["p"]
-    told = []
-    put = process.program.put
-    process.program.put = lambda event, *more: (told.append(event), put(event, *more))  # type: ignore[method-assign]
+    told: list[ClientEvent] = []
+    take = process.program.take
+
+    def taken(most: int | None = None) -> list[ClientEvent]:
+        events = take(most)
+        told.extend(events)
+        return events
+
+    process.program.take = taken  # type: ignore[method-assign]
     lab.crash("q")
     lab.tell("p", "q", "lost")
     lab.send("p", "a", "next")
