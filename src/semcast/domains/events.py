@@ -40,7 +40,7 @@ class DomainView(ViewChange, frozen=True):
 
 
 class Undeliverable(msgspec.Struct, frozen=True):
-    """A private message has nobody to go to; in a causal domain its addressee may also have failed with it."""
+    """A private message has nobody to go to; in a causal domain its addressee may have failed with it."""
 
     id: MessageId
     to: MemberId

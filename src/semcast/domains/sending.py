@@ -101,10 +101,10 @@ class SendingSide(ABC):
     async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:
         """A message to one program of the domain, at a place in the same order.
 
-        It is for that session, not for its name. If there is none at that place, `Undeliverable` comes back. In
-        a causal domain it is for a member of a group that this program is in, too, and comes after all that
-        this program has sent and was given; what is sent next leaves when it has arrived. `Undeliverable`
-        says there that nobody shares a group with it, or that it failed and may not have got it.
+        It is for that session, not for its name. If there is none at that place, `Undeliverable` comes back.
+        In a causal domain it is for a member of a group that this program is in, too, and comes after all
+        that this program has sent and was given; what is sent next leaves when it has arrived.
+        `Undeliverable` says there that it shares no group with this program, or failed and may not have it.
         """
         [(_, size)] = portions([payload], 1, self._terms_bytes())
         await self._room(1, size, None, timeout)

@@ -25,12 +25,14 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
     size = rng.choice((3, 4, 4, 5, 5, 6))
     duration = rng.choice((1000, 1500)) * MILLISECOND
     groups = _groups(rng, size)
+    calls = _calls(Random(f"isis/calls/{seed}"), size, duration)
     plan = IsisPlan(
         settings=_settings(rng, variant or IsisVariant()),
         groups=groups,
         slow=tuple(number for number in range(size) if rng.random() < 0.25),
         answers=rng.choice((0, 10, 30)),
         many=rng.choice((1, 4)),
+        calls=groups[0][0] if calls else "",
         directs=Random(f"isis/directs/{seed}").choice((0.0, 0.3, 0.7)),
     )
     faults = _trouble(rng, size, duration)
@@ -40,6 +42,7 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
     faults += _moves(rng, size, duration, groups, steady, victims)
     faults += _sends(rng, size, duration, [name for name, _ in groups], [fault.at for fault in faults])
     faults += _tells(Random(f"isis/tells/{seed}"), size, duration, [fault.at for fault in faults])
+    faults += calls
     faults += _flushes(Random(f"isis/flushes/{seed}"), size, duration)
     return Scenario(
         seed=seed,
@@ -175,6 +178,20 @@ def _flushes(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
     """Drawn apart."""
     moments = [rng.randrange(duration // 4, duration) for _ in range(rng.choice((0, 0, 2, 5)))]
     return [Act(at, rng.randrange(size), what="flush", group="") for at in moments]
+
+
+def _calls(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    """Programs call each other in one of the groups; drawn apart."""
+    found: list[AnyFault] = []
+    for _ in range(rng.choice((0, 0, 10, 30))):
+        at, member = rng.randrange(150 * MILLISECOND, duration), rng.randrange(size)
+        to, replies = (
+            rng.choice((-1, -1, rng.randrange(size), member)),
+            rng.choice(("first", "majority", "all")),
+        )
+        timeout = rng.choice((20, 500)) * MILLISECOND
+        found.append(Act(at, member, what="call", group="", to=to, replies=replies, timeout=timeout))
+    return found
 
 
 def _tells(rng: Random, size: int, duration: Nanos, moments: list[Nanos]) -> list[AnyFault]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.marks import is_mark
 from semcast.protocols.clients.permissions import CALLS
 from semcast.protocols.isis.arrivals import DirectTicket
 from semcast.protocols.isis.line import AnyTicket
@@ -63,8 +64,9 @@ class Giving:
             domain.stats.delivered += count
             domain.notes.given(seat.name, sender, first, count)
             items = batch.items
+            groups = (seat.name, CALLS) if is_mark(batch.annotation) else (seat.name,)
             domain.program.put(
-                Delivered(sender, first, (seat.name,), None, batch.payloads, batch.size, items),
+                Delivered(sender, first, groups, None, batch.payloads, batch.size, items),
                 seat,
                 batch.last,
             )

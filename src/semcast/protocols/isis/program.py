@@ -30,6 +30,8 @@ class Cast(msgspec.Struct, gc=False):
     payloads: Sequence[bytes]
     items: Sequence[str] | None
     size: int
+    marked: bool = False
+    """Whether they belong to calls."""
 
 
 class Letter(msgspec.Struct, gc=False):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from semcast.core.annotations import Item
 from semcast.core.events import Event, Sent, Unblocked
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.marks import MARK
 from semcast.core.messages import Batch
 from semcast.core.stack import HeldBack
 from semcast.protocols.isis.program import Cast, LeaveWish, Letter
@@ -147,7 +148,9 @@ class Sending:
         payloads = list(cast.payloads[:count])
         self._number = cast.number
         seat.number_run(cast.number, cut=large == 0)
-        if cast.items is None:
+        if cast.marked:
+            taken = member.multicast_each(now, payloads, [MARK] * count)
+        elif cast.items is None:
             taken = member.multicast(now, payloads)
         else:
             taken = member.multicast_each(now, payloads, [Item(item) for item in cast.items[:count]])

@@ -164,8 +164,18 @@ class Isis(Stack):
         self.program.wish(LeaveWish(seat.name, request))
         return request
 
-    def cast(self, group: str, payloads: Sequence[bytes], items: Sequence[str] | None = None) -> int:
-        """Multicast messages to a group that it is in; returns the number of the first."""
+    def cast(
+        self,
+        group: str,
+        payloads: Sequence[bytes],
+        items: Sequence[str] | None = None,
+        *,
+        marked: bool = False,
+    ) -> int:
+        """Multicast messages to a group that it is in; returns the number of the first.
+
+        With `marked` they belong to calls.
+        """
         seat = self._seat_of(group)
         if not payloads or (items is not None and len(items) != len(payloads)):
             raise Refused("at least one message, and an item for each or for none")
@@ -173,7 +183,7 @@ class Isis(Stack):
         if size > self.settings.run_bytes:
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
-        self.program.wish(Cast(seat.name, first, list(payloads), items, size))
+        self.program.wish(Cast(seat.name, first, list(payloads), items, size, marked))
         return first
 
     def send_to(self, to: MemberId, payload: bytes, group: str = "", *, marked: bool = False) -> int:

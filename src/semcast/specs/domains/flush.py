@@ -15,9 +15,9 @@ _NO_CLOCK = "there were flushes, and the clocks of several programs cannot be co
 def domain_flush(history: History) -> Verdict:
     """I, 7.3: what p sent or was given before a flush is given, when that returns, to all members who go on.
 
-    Of a direct message: to its addressee, if that is there when the run is over. So whatever p does then, in this domain or another, nobody of them can be told of the effect before the
-    cause. Replacements count. It is judged by the one clock of a simulated run. Counts pairs of a process and
-    a message.
+    Of a direct message: to its addressee, if that is there when the run is over. So whatever p does then, in
+    this domain or another, nobody of them can be told of the effect before the cause. Replacements count. It
+    is judged by the one clock of a simulated run. Counts pairs of a process and a message.
     """
     name = "domain_flush"
     if history.info.seed is None and any(event.kind is FLUSH for event in history.events):
