@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from semcast.core.annotations import Item
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.marks import is_mark
@@ -63,8 +64,10 @@ class Giving:
             count = len(batch.payloads)
             domain.stats.delivered += count
             domain.notes.given(seat.name, sender, first, count)
-            items = batch.items
-            groups = (seat.name, CALLS) if is_mark(batch.annotation) else (seat.name,)
+            note, items = batch.annotation, batch.items
+            if isinstance(note, Item):
+                items = [note.item] * count
+            groups = (seat.name, CALLS) if is_mark(note) else (seat.name,)
             domain.program.put(
                 Delivered(sender, first, groups, None, batch.payloads, batch.size, items),
                 seat,
