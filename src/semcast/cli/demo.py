@@ -18,7 +18,7 @@ from rich.table import Table
 
 from semcast.cli import simulated_demo
 from semcast.cli.judging import judge
-from semcast.demo.supervisor import DemoError, Group, Process
+from semcast.demo.supervisor import DemoError, DemoGroup, Process
 from semcast.extras import MissingExtraError
 from semcast.group.settings import resolve
 from semcast.history.journal import record_crash
@@ -130,7 +130,7 @@ async def _run(console: Console, title: str, policy: str, seconds: float, record
         )
         for number in range(MEMBERS)
     ]
-    group = Group(processes)
+    group = DemoGroup(processes)
     await group.start()
     try:
         result = await _watch(console, title, group, seconds)
@@ -144,7 +144,7 @@ async def _run(console: Console, title: str, policy: str, seconds: float, record
     return result
 
 
-async def _watch(console: Console, title: str, group: Group, seconds: float) -> dict[str, Any]:
+async def _watch(console: Console, title: str, group: DemoGroup, seconds: float) -> dict[str, Any]:
     """Show a live table while quotes flow."""
     sender, slow = group.processes[0], group.processes[-1]
     await sender.tell("go")
@@ -162,7 +162,7 @@ async def _watch(console: Console, title: str, group: Group, seconds: float) -> 
     return {"rate": round(rate, 1), "purged": slow.report["purged"], "stale_ms": stale}
 
 
-async def _crash_and_return(console: Console, group: Group, record: Path) -> None:
+async def _crash_and_return(console: Console, group: DemoGroup, record: Path) -> None:
     """Kill one with SIGKILL while quotes flow; it comes back and gets the state."""
     victim = group.processes[2]
     console.print(f"  kill -9 {victim.name} ...")
@@ -201,7 +201,7 @@ def _verify(console: Console, folders: Sequence[Path]) -> bool:
     return not judged.broken
 
 
-def _table(title: str, group: Group) -> Table:
+def _table(title: str, group: DemoGroup) -> Table:
     table = Table(title=title)
     for column in ("member", "delivered/s", "queue", "purged", "behind (ms)", "view of"):
         table.add_column(column, justify="left" if column == "member" else "right")
