@@ -6,14 +6,14 @@ from functools import partial
 import pytest
 
 import semcast
+from semcast import blocking
 from semcast.testing import Program, World, swarm, trouble
 
 FOUNDERS = ["a", "b", "c"]
 
 
 async def logger() -> None:
-    settings = {"logger": True, "receive": False, "data": "store"}
-    async with semcast.join("orders", stack="gossip", name="log", **settings):
+    async with semcast.join("orders", stack="gossip", name="log", logger=True, receive=False, data="store"):
         await asyncio.Event().wait()
 
 
@@ -166,7 +166,7 @@ async def _asks_a_server() -> None:
 
 
 async def _blocks() -> None:
-    with semcast.blocking.database("bank", name="a", founders=["a"], data="store"):
+    with blocking.database("bank", name="a", founders=["a"], data="store"):
         pass
 
 
