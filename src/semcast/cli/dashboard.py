@@ -128,9 +128,9 @@ async def _replay(args: argparse.Namespace, shown: "list[Film]") -> int:
 
 async def _serve(args: argparse.Namespace, feed: "Feed", showing: "asyncio.Task[None]", what: str) -> int:
     from semcast.dashboard.application import application  # noqa: PLC0415
-    from semcast.server.serving import HttpServer, Place, ServingError  # noqa: PLC0415
+    from semcast.server.serving import HttpServer, ServerAddress, ServingError  # noqa: PLC0415
 
-    server = HttpServer(application(feed), Place(listen=args.listen))
+    server = HttpServer(application(feed), ServerAddress(listen=args.listen))
     try:
         with stopping_on_signals() as stopped:
             async with server:

@@ -5,11 +5,10 @@ at least three) with one of them. What was said in a group before somebody joine
 not keep: so it is agreed on with each view, and who joins waits until its other groups are as far.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from semcast.protocols.isis.frames import number_of
-from semcast.protocols.isis.order import Ticket
-from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.policies import AnyTicket, Full, group_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import IsisSettings
 from semcast.protocols.isis.stamps import Foreign, Time
@@ -32,6 +31,7 @@ class Blocks(Full):
     def __init__(self, seats: Mapping[str, Seat], settings: IsisSettings) -> None:
         super().__init__(seats, settings)
         self.structure = Structure(settings.structure)
+        self._handed: set[str] = set()  # groups that direct messages spoke of
 
     def objection(self, group: str) -> str:
         """What speaks against joining a group."""
@@ -42,7 +42,12 @@ class Blocks(Full):
 
     def says(self, name: str) -> bool:
         """Whether others may need to be told of a group by this process."""
-        return name in self._seats or self.structure.keeps(self._seats, name)
+        return name in self._seats or name in self._handed or self.structure.keeps(self._seats, name)
+
+    def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:
+        """The others in the group have not heard it, so this process has to say it there, whatever it is."""
+        self._handed.update(other.group for other in others)
+        super().told(others, epoch, group)
 
     def learn(self, others: Iterable[Foreign]) -> None:
         """Only of groups that this process has to speak of."""
@@ -50,9 +55,10 @@ class Blocks(Full):
 
     # Who joins waits for what was said before
 
-    def lets_through(self, ticket: Ticket, line: Iterable[Ticket]) -> bool:  # noqa: ARG002
+    def lets_through(self, ticket: AnyTicket, line: Iterable[AnyTicket]) -> bool:  # noqa: ARG002
         """Whether the other groups have come as far as was said in this one before the process joined it."""
-        gate = ticket.order.seat.gate
+        own = self._seats.get(group_of(ticket))
+        gate = {} if own is None else own.gate
         for name, time in list(gate.items()):
             seat = self._seats.get(name)
             if seat is not None and not seat.reaches(time.view, list(time.counts.items())):
@@ -80,6 +86,7 @@ class Blocks(Full):
     def settled(self, number: int, time: Time) -> None:
         """Nobody there needs to be told."""
         super().settled(number, time)
+        self._handed.intersection_update(self.known)
         for seat in self._seats.values():
             for name, said in list(seat.base.items()):
                 if number_of(name) == number and time.covers(said.view, said.counts):

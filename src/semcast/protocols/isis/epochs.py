@@ -9,15 +9,16 @@ As printed, the last message that was received decides, a flush for each epoch d
 whoever got its epoch from one group has not flushed its others. See `docs/protocols/isis.md`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from semcast.core.ids import MemberId
+from semcast.protocols.isis.arrivals import DirectTicket
 from semcast.protocols.isis.frames import Marker, MarkWanted
 from semcast.protocols.isis.order import Ticket
-from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.policies import AnyTicket, Full, group_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import IsisSettings
-from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.stamps import Foreign, Time
 from semcast.protocols.vsync.stream import ViewStream
 
 
@@ -48,6 +49,11 @@ class Epochs(Full):
         """Whether something in another group may come after what is sent here now, and must not."""
         return any(name != seat.name for name in self._since)
 
+    def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:  # noqa: ARG002
+        """A direct message, which the others in its group have not heard."""
+        if epoch >= self.epoch:
+            self._since.add(group)
+
     def delivered(self, ticket: Ticket) -> None:
         """What belongs to an earlier epoch comes before all that is sent from now on, anyway."""
         seat = ticket.order.seat
@@ -63,10 +69,14 @@ class Epochs(Full):
     # What others say
 
     def queued(self, seat: Seat, sender: MemberId, epoch: int) -> None:
-        """A message has come: all groups of this process shall know of its epoch."""
+        """A message has come."""
         if sender == seat.me:
             return
         seat.marks.queued(sender, epoch)
+        self.placed(epoch)
+
+    def placed(self, epoch: int) -> None:
+        """All groups of this process shall know of the epoch of what waits for its program."""
         self._raise_to(epoch)
         for each in self._seats.values():
             if each.marks.said < epoch:
@@ -111,10 +121,10 @@ class Epochs(Full):
 
     # The barrier
 
-    def lets_through(self, ticket: Ticket, line: Iterable[Ticket]) -> bool:
+    def lets_through(self, ticket: AnyTicket, line: Iterable[AnyTicket]) -> bool:
         """Whether nothing of a lower epoch can come before it in the other groups of this process."""
-        epoch, own = ticket.epoch, ticket.order.seat
-        if not epoch or ticket.rank == ticket.order.lines.rank:
+        epoch, own = ticket.epoch, self._seats.get(group_of(ticket))
+        if not epoch or is_own(ticket):
             return True  # who sends was given all that comes before
         for seat in self.asked(own):
             if seat.entered is None:
@@ -122,17 +132,22 @@ class Epochs(Full):
             stream = seat.member.stream
             if stream is not None and not seat.member.is_out and seat.marks.behind(stream, seat.me, epoch):
                 return False
-        return not any(each.epoch < epoch and each.order.seat is not own for each in line)
+        return not any(each.epoch < epoch and self._counts(each, own) for each in line)
 
-    def asked(self, own: Seat) -> Iterable[Seat]:
+    def _counts(self, ticket: AnyTicket, own: Seat | None) -> bool:
+        """Whether vector times do not say if it comes first: it is of another group, or for one member."""
+        return isinstance(ticket, DirectTicket) or ticket.order.seat is not own
+
+    def asked(self, own: Seat | None) -> Iterable[Seat]:
         """In which groups marks are waited for."""
         return (seat for seat in self._seats.values() if seat is not own)
 
-    def marks_wanted(self, line: Iterable[Ticket]) -> list[tuple[Seat, MemberId, MarkWanted]]:
+    def marks_wanted(self, line: Iterable[AnyTicket]) -> list[tuple[Seat, MemberId, MarkWanted]]:
         """Whom to ask, as the word of some may have been lost."""
         latest: dict[str, int] = {}
         for ticket in line:
-            latest[ticket.order.seat.name] = max(ticket.epoch, latest.get(ticket.order.seat.name, 0))
+            group = group_of(ticket)
+            latest[group] = max(ticket.epoch, latest.get(group, 0))
         found = []
         for seat in self._seats.values():
             stream = seat.member.stream
@@ -141,3 +156,8 @@ class Epochs(Full):
                 behind = seat.marks.behind(stream, seat.me, epoch)
                 found += [(seat, member, MarkWanted(epoch)) for member in behind]
         return found
+
+
+def is_own(ticket: AnyTicket) -> bool:
+    """Whether this process sent it."""
+    return isinstance(ticket, Ticket) and ticket.rank == ticket.order.lines.rank

@@ -1,13 +1,17 @@
 """What messages say of other groups, by policy (1991, 6.1, 6.3 and 6.7)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from semcast.core.ids import MemberId
+from semcast.protocols.isis.arrivals import DirectTicket
 from semcast.protocols.isis.frames import Marker, MarkWanted, number_of
 from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import MAX_FOREIGN, IsisSettings
 from semcast.protocols.isis.stamps import Foreign, Time, Times, merge, news
+
+AnyTicket = Ticket | DirectTicket
+"""What may stand in the line of the program."""
 
 
 class Conservative:
@@ -40,14 +44,17 @@ class Conservative:
     def queued(self, seat: Seat, sender: MemberId, epoch: int) -> None:
         """A message with an epoch has come."""
 
+    def placed(self, epoch: int) -> None:
+        """A direct message stands in the line."""
+
     def began(self, seat: Seat, floor: int, *, joined: bool) -> None:
         """A view of a group begins, with the epoch that its members agreed on; somebody may have joined."""
 
-    def lets_through(self, ticket: Ticket, line: Iterable[Ticket]) -> bool:  # noqa: ARG002
+    def lets_through(self, ticket: AnyTicket, line: Iterable[AnyTicket]) -> bool:  # noqa: ARG002
         """Whether a message may be given to the program before others that wait, or may yet come."""
         return True
 
-    def marks_wanted(self, line: Iterable[Ticket]) -> list[tuple[Seat, MemberId, MarkWanted]]:  # noqa: ARG002
+    def marks_wanted(self, line: Iterable[AnyTicket]) -> list[tuple[Seat, MemberId, MarkWanted]]:  # noqa: ARG002
         """Whom to ask for what `lets_through` waits for."""
         return []
 
@@ -59,6 +66,9 @@ class Conservative:
 
     def delivered(self, ticket: Ticket) -> None:
         """The program is given messages."""
+
+    def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:
+        """The program is given a direct message, which says this of other groups to nobody else."""
 
     def entered(self, seat: Seat) -> None:
         """The program is in the first view of a group."""
@@ -122,6 +132,10 @@ class Full(Conservative):
         ticket.order.seat.hear(ticket.others)
         self.learn(ticket.others)
 
+    def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:  # noqa: ARG002
+        """It is known here from now on."""
+        self.learn(others)
+
     def learn(self, others: Iterable[Foreign]) -> None:
         """Somebody has come as far as this in other groups."""
         for other in others:
@@ -152,3 +166,8 @@ class Full(Conservative):
             if number_of(name) == number and time.covers(known.view, known.counts):
                 del self.known[name]
                 break
+
+
+def group_of(ticket: AnyTicket) -> str:
+    """That a message was sent in."""
+    return ticket.group if isinstance(ticket, DirectTicket) else ticket.order.seat.name

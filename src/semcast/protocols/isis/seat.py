@@ -17,6 +17,12 @@ from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
 
+_ENDED = 32
+"""Views of which it is remembered how they ended."""
+
+EndedView = tuple[tuple[MemberId, ...], tuple[int, ...]]
+"""Who was in a view that is over, and what of each belongs to it."""
+
 
 class Stamping(Protocol):
     """What a policy says of other groups."""
@@ -79,6 +85,8 @@ class Seat:
         """Of a process that is not in the next view: who is."""
         self.past: list[tuple[int, frozenset[MemberId]]] = []
         """Views that ended and their survivors, of whom not all are known to have all of it."""
+        self.ended: dict[int, EndedView] = {}
+        """The last views that ended here."""
         self.spoke: dict[MemberId, int] = {}
         """The latest view that members spoke in: who did has all that belongs to those before it."""
         self.told: Times = {}
@@ -140,9 +148,12 @@ class Seat:
         if view < following:
             return True
         stream = member.entered
-        if stream is None or view != stream.view().id:
+        if stream is None:
             return False
         order, size = self.order(stream), len(stream.members)
+        if view != stream.view().id:
+            # Of later views the process will not be, if it is in none of them: all before them must be given.
+            return member.is_out and stream is member.stream and not any(order.waiting)
         return all(rank < size and order.reached(rank) >= count for rank, count in counts)
 
     # Own messages
@@ -201,6 +212,7 @@ class Seat:
             survivors = frozenset(member for member in members if member in old.members)
             self.past = [each for each in self.past if self._lacking(each, members)]
             self.past.append((old.view().id, survivors))
+            self.end(old, old.queued)
         base = dict(zip(members, welcome.base, strict=True))
         self.taken = {
             member: dict(base) if member in joined or member not in self.taken else self.taken[member]
@@ -224,6 +236,12 @@ class Seat:
     def began(self, welcome: Welcome) -> None:
         """It is here."""
         self._stamping.began(self, ending_of(welcome).epoch, joined=bool(welcome.joined))
+
+    def end(self, old: ViewStream, cut: Sequence[int]) -> None:
+        """A view is over, and this much of each member belongs to it."""
+        self.ended[old.view().id] = old.members, tuple(cut)
+        if len(self.ended) > _ENDED:
+            del self.ended[next(iter(self.ended))]
 
     def heard(self, member: MemberId, view: int) -> None:
         """A member spoke in a view."""
