@@ -137,7 +137,8 @@ class Group(SendingSide, CallingSide):
                 await self._settled.wait()
         except TimeoutError:
             stack = self._seat.stack
-            self._works.log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members)
+            advice = self._family.advice(self.settings)
+            self._works.log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members, advice)
             await self._settled.wait()
 
     async def __aexit__(
