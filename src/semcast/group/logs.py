@@ -96,6 +96,14 @@ class GroupLog(Onlooker):
             advice,
         )
 
+    def unread(self) -> None:
+        """A joiner waits for what this program has not read yet."""
+        _GROUP.warning(
+            "%s: a joiner waits for the state of %s, which has not read its events: iterate over the group",
+            self._group,
+            plain(str(self._member)),
+        )
+
     def failed(self, error: BaseException) -> None:
         """Something that must not happen did."""
         _GROUP.error("%s: %s failed", self._group, plain(str(self._member)), exc_info=error)
