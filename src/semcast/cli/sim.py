@@ -19,8 +19,8 @@ from semcast.history import require_pyarrow, write_history
 from semcast.obsolescence import Purging
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Fixed, Scenario, Traffic
-from semcast.sim.simulate import Outcome, simulate
-from semcast.sim.swarm import Report, hunt, patrol
+from semcast.sim.simulate import RunOutcome, simulate
+from semcast.sim.swarm import SeedReport, hunt, patrol
 from semcast.sim.traces import TraceError, read_trace
 from semcast.specs import Status, check
 
@@ -185,7 +185,7 @@ def flags_of(stack: str) -> Family:
     return FLAGS.of(stack) if stack in FLAGS else Family(name=stack)
 
 
-def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
+def _member_figures(outcome: RunOutcome) -> list[dict[str, Any]]:
     figures = []
     for member, stats, host in zip(
         outcome.history.info.only.members, outcome.stacks, outcome.hosts, strict=True
@@ -207,7 +207,7 @@ def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
     return figures
 
 
-def _show_run(scenario: Scenario, outcome: Outcome, verdicts: list[str]) -> None:
+def _show_run(scenario: Scenario, outcome: RunOutcome, verdicts: list[str]) -> None:
     console = Console()
     table = Table(
         title=f"{scenario.stack}, seed {scenario.seed}, {outcome.ended / SECOND:.1f} virtual seconds"
@@ -267,7 +267,7 @@ def _progress(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _patrol(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> list[Report]:
+def _patrol(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> list[SeedReport]:
     reports = []
     with _progress(Console(stderr=True)) as progress:
         task = progress.add_task(f"{args.stack} seeds", total=len(seeds))
@@ -293,7 +293,7 @@ def _show_swarm(
     args: argparse.Namespace,
     fixed: Fixed | None,
     count: int,
-    broken: list[Report],
+    broken: list[SeedReport],
     caught: dict[str, int | None],
 ) -> None:
     console = Console(highlight=False)

@@ -28,6 +28,7 @@ class ErrandTimer(Timer):
     ASK = "ask"
     BEACON = "beacon"
     AGE = "age"
+    DIRECT = "direct"
 
 
 class Errands:
@@ -77,6 +78,8 @@ class Errands:
                     self._tell_all()
                 elif timer is ErrandTimer.BEACON:
                     self._show()
+                elif timer is ErrandTimer.DIRECT:
+                    self._domain.directs.ask(now)
                 elif timer is ErrandTimer.AGE:
                     self._ask_about_stamps()
                 else:
@@ -97,8 +100,11 @@ class Errands:
     def look(self, now: Nanos) -> None:
         """Plan what is to be told and asked."""
         domain = self._domain
-        if domain.program.fresh and (_OWN, ErrandTimer.TELL) not in self._times:
+        program = domain.program
+        if (program.fresh or program.fresh_sources) and (_OWN, ErrandTimer.TELL) not in self._times:
             self.set_timer(_OWN, ErrandTimer.TELL, now + self._delay)
+        if domain.directs.waits() and (_OWN, ErrandTimer.DIRECT) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.DIRECT, now + (self._pause << domain.directs.patience))
         beacon = domain.settings.beacon
         if beacon and domain.seats and (_OWN, ErrandTimer.BEACON) not in self._times:
             self.set_timer(_OWN, ErrandTimer.BEACON, now + beacon)
@@ -128,6 +134,9 @@ class Errands:
         for seat in fresh.values():
             if self._domain.seats.get(seat.name) is seat:
                 self.tell(seat, None)
+        sources, self._domain.program.fresh_sources = self._domain.program.fresh_sources, {}
+        for source in sources.values():
+            self._domain.arrivals.answer(source)
 
     def tell(self, seat: Seat, whom: MemberId | None) -> None:
         """Say what the program here has taken: to one member, or to all."""

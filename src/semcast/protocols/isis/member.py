@@ -51,6 +51,7 @@ class GroupMember(VirtualSynchrony):
         assert self.stream is not None
         seat, time = self._seat, self._seat.time()
         seat.successors = tuple(change.members)
+        seat.end(self.stream, change.cut)
         lost = time is not None and any(count > change.cut[rank] for rank, count in time.counts.items())
         same = time is not None and time.view == self.stream.view().id
         seat.put_out = (lost and same) or dict(change.left).get(self.me) == "failed"

@@ -1,6 +1,6 @@
 """What messages say of other groups, by policy (1991, 6.1, 6.3 and 6.7)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from semcast.protocols.isis.frames import number_of
 from semcast.protocols.isis.order import Ticket
@@ -25,6 +25,9 @@ class Conservative:
 
     def delivered(self, ticket: Ticket) -> None:
         """The program is given messages."""
+
+    def told(self, others: Sequence[Foreign]) -> None:
+        """The program is given a direct message, which says this of other groups to nobody else."""
 
     def entered(self, seat: Seat) -> None:
         """The program is in the first view of a group."""
@@ -82,7 +85,11 @@ class Full(Conservative):
     def delivered(self, ticket: Ticket) -> None:
         """What it says was said in its group, and is known here from now on."""
         ticket.order.seat.hear(ticket.others)
-        for other in ticket.others:
+        self.told(ticket.others)
+
+    def told(self, others: Sequence[Foreign]) -> None:
+        """It is known here from now on."""
+        for other in others:
             if not self._is_own(other.group):
                 merge(self.known, other.group, other.view, other.counts)
 

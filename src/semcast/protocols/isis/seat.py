@@ -16,6 +16,12 @@ from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
 
+_ENDED = 32
+"""Views of which it is remembered how they ended."""
+
+EndedView = tuple[tuple[MemberId, ...], tuple[int, ...]]
+"""Who was in a view that is over, and what of each belongs to it."""
+
 
 class Stamping(Protocol):
     """What a policy says of other groups."""
@@ -69,6 +75,8 @@ class Seat:
         """Of a process that is not in the next view: who is."""
         self.past: list[tuple[int, frozenset[MemberId]]] = []
         """Views that ended and their survivors, of whom not all are known to have all of it."""
+        self.ended: dict[int, EndedView] = {}
+        """The last views that ended here."""
         self.spoke: dict[MemberId, int] = {}
         """The latest view that members spoke in: who did has all that belongs to those before it."""
         self.told: Times = {}
@@ -162,6 +170,7 @@ class Seat:
             survivors = frozenset(member for member in members if member in old.members)
             self.past = [each for each in self.past if self._lacking(each, members)]
             self.past.append((old.view().id, survivors))
+            self.end(old, old.queued)
         base = dict(zip(members, welcome.base, strict=True))
         self.taken = {
             member: dict(base) if member in joined or member not in self.taken else self.taken[member]
@@ -176,6 +185,12 @@ class Seat:
         self.told_of = {member: self.told_of.get(member, 0) for member in members if member not in joined}
         if joined:
             self.told = {}  # who joins was told nothing
+
+    def end(self, old: ViewStream, cut: Sequence[int]) -> None:
+        """A view is over, and this much of each member belongs to it."""
+        self.ended[old.view().id] = old.members, tuple(cut)
+        if len(self.ended) > _ENDED:
+            del self.ended[next(iter(self.ended))]
 
     def heard(self, member: MemberId, view: int) -> None:
         """A member spoke in a view."""
