@@ -392,7 +392,7 @@ def test_a_state_must_be_bytes_and_needs_views() -> None:
         with pytest.raises(semcast.ConfigurationError, match="vsync"):
             semcast.join(name, state=Ledger())
         with pytest.raises(semcast.ConfigurationError, match="export"):
-            semcast.join(name, stack="vsync", bootstrap=True, state=lambda: b"")  # type: ignore[arg-type]
+            semcast.join(name, stack="vsync", bootstrap=True, state=lambda: b"")  # type: ignore[call-overload]
         async with semcast.join(name, name="a", stack="vsync", bootstrap=True, state=Wrong()) as a:
             joining = asyncio.create_task(
                 semcast.join(name, name="b", stack="vsync", state=Ledger()).__aenter__()
