@@ -32,6 +32,10 @@ class Epochs(Full):
 
     def __init__(self, seats: Mapping[str, Seat], settings: IsisSettings) -> None:
         super().__init__(seats, settings)
+        self.rises = 0
+        """How often this process raised its epoch of its own accord."""
+        self.markers = 0
+        """How many markers it has sent, each to one member."""
         self._since: set[str] = set()  # groups in which something of the current epoch was sent or given
 
     # What this process sends and is given
@@ -42,6 +46,7 @@ class Epochs(Full):
     def sends(self, seat: Seat) -> None:
         """Something leaves for this group: behind all that came before in others."""
         if self.unsafe(seat):
+            self.rises += 1
             self._raise_to(self.epoch + 1)
         self._since.add(seat.name)
 
@@ -95,6 +100,7 @@ class Epochs(Full):
         self._raise_to(epoch)
         stream = seat.member.stream
         if stream is not None:
+            self.markers += 1
             seat.out.sends.append((source, self._marker(stream)))
 
     def began(self, seat: Seat, floor: int, *, joined: bool) -> None:
@@ -109,6 +115,7 @@ class Epochs(Full):
         stream = seat.member.stream
         if stream is not None and seat.marks.said < self.epoch and not seat.member.is_out:
             seat.marks.said = self.epoch
+            self.markers += len(stream.members) - 1
             seat.out.sends.append((None, self._marker(stream)))
 
     def _marker(self, stream: ViewStream) -> Marker:

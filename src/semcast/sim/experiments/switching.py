@@ -35,9 +35,9 @@ _PAYLOAD = bytes(56)
 class SwitchCell(Parameters, frozen=True):
     """Groups that have some processes in common, which send."""
 
-    engine: Literal["conservative", "full", "ordered"] = "conservative"
+    engine: Literal["conservative", "full", "blocks", "epochs", "ordered"] = "conservative"
     resilience: str = "safe"
-    """Under the policy `full`, who must have the causes of a message that changes the group."""
+    """Where stamps are carried, who must have the causes of a message that changes the group."""
     groups: int = 2
     size: int = 3
     """Members of a group."""
@@ -59,7 +59,7 @@ def w2(cell: SwitchCell) -> Result:
     if not 1 <= cell.shared <= cell.size:
         raise CellError("shared: 1 to all members of a group")
     talkers: list[Talking] = []
-    cluster = _cluster(cell, talkers)
+    cluster = cluster_of(cell, talkers)
     cluster.start()
     cluster.run(FOUNDED + WARM)
     for each in talkers:
@@ -243,7 +243,8 @@ class OrderedTalker(Lightweight):
 Talking = CausalTalker | OrderedTalker
 
 
-def _cluster(cell: SwitchCell, talkers: list[Talking]) -> Cluster:
+def cluster_of(cell: SwitchCell, talkers: list[Talking]) -> Cluster:
+    """The processes of a cell; puts them into a list as they are built."""
     scheduler, seeds = Scheduler(), Random(cell.seed)
     private = cell.size - cell.shared
     size = cell.shared + cell.groups * private
@@ -289,6 +290,7 @@ def _talker(cell: SwitchCell, me: MemberId, rng: Random, out: Outbox, talk: Talk
     settings = IsisSettings(
         policy=Policy(cell.engine),
         resilience=cell.resilience,
+        structure=(tuple(f"g{number}" for number in range(cell.groups)),),
         vsync=VsyncSettings(ack_delay=MILLISECOND),
     )
     return CausalTalker(me, settings, rng, out, talk, cell.size)
