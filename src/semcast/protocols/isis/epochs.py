@@ -78,14 +78,26 @@ class Epochs(Full):
         if sender == seat.me:
             return
         seat.marks.queued(sender, epoch)
-        self.placed(epoch)
+        self.placed(epoch, seat.name)
 
-    def placed(self, epoch: int) -> None:
-        """All groups of this process shall know of the epoch of what waits for its program."""
+    def placed(self, epoch: int, group: str) -> None:
+        """The other groups of this process shall say that nothing comes before it."""
         self._raise_to(epoch)
-        for each in self._seats.values():
-            if each.marks.said < epoch:
-                self.announce(each)
+        for seat in self.asked(self._seats.get(group)):
+            stream = seat.member.stream
+            if stream is None or seat.member.is_out or seat.marks.asked >= epoch:
+                continue
+            behind = seat.marks.behind(stream, seat.me, epoch)
+            if behind:
+                seat.marks.asked = epoch
+                self._ask(seat, behind, epoch)
+
+    def _ask(self, seat: Seat, members: Iterable[MemberId], epoch: int) -> None:
+        """Who hears a marker answers with one; who was told already, by a message, has to be asked."""
+        if seat.marks.said < self.epoch:
+            self.announce(seat)
+        else:
+            seat.out.sends += [(member, MarkWanted(epoch)) for member in members]
 
     def on_marker(self, seat: Seat, source: MemberId, frame: Marker) -> None:
         """A member sends nothing of lower epochs any more."""
