@@ -51,6 +51,8 @@ class SwitchCell(Parameters, frozen=True):
     """Runs a second of each; 0 for as many as it may."""
     latency_ms: float = 1.0
     cpu_us: float = 10.0
+    ack_ms: float = 1.0
+    """How long acknowledgements of the causal engine wait for others."""
     measured_s: float = 0.2
 
 
@@ -291,6 +293,6 @@ def _talker(cell: SwitchCell, me: MemberId, rng: Random, out: Outbox, talk: Talk
         policy=Policy(cell.engine),
         resilience=cell.resilience,
         structure=(tuple(f"g{number}" for number in range(cell.groups)),),
-        vsync=VsyncSettings(ack_delay=MILLISECOND),
+        vsync=VsyncSettings(ack_delay=round(cell.ack_ms * MILLISECOND)),
     )
     return CausalTalker(me, settings, rng, out, talk, cell.size)
