@@ -30,7 +30,7 @@ _read_head = msgspec.msgpack.Decoder(Head).decode
 class DirectTicket:
     """A direct message that has its place in the line of the program."""
 
-    __slots__ = ("group", "head", "marked", "nth", "others", "payload", "source")
+    __slots__ = ("group", "head", "lamport", "marked", "nth", "others", "payload", "place", "source")
 
     def __init__(
         self, source: "Source", group: str, view: int, head: Head, nth: int, payload: bytes, *, marked: bool
@@ -41,6 +41,9 @@ class DirectTicket:
         self.nth = nth
         self.payload = payload
         self.marked = marked
+        self.lamport = head.lamport
+        self.place = 0
+        """In the line."""
         self.others = [Foreign(group, view, head.changed), *head.others]
         """What it comes after, in its own group, too."""
 

@@ -108,7 +108,7 @@ class Directs:
         """It leaves, in the current view of a group."""
         time = seat.time()
         assert time is not None
-        head = Head(sorted(time.counts.items()), self.stamp(seat), letter.number)
+        head = Head(sorted(time.counts.items()), self.stamp(seat), letter.number, seat.totals.lamport)
         domain = self._domain
         domain.notes.sent_to(seat.name, letter, time.view, head)
         domain.stats.sent += 1

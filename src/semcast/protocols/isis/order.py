@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from semcast.core.ids import Nanos
+from semcast.core.marks import is_ordered
 from semcast.core.messages import Batch
+from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.stamps import Foreign, Head
+from semcast.protocols.isis.total import is_said, read_said
+from semcast.protocols.semantic.frames import Seq
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 
 if TYPE_CHECKING:
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_head = msgspec.msgpack.Decoder(Head).decode
+_read_number = msgspec.msgpack.Decoder(Seq).decode
 _NOTHING = Head([])
 
 
@@ -24,7 +30,19 @@ class Ticket:
     It stays there when messages of it are purged: what it says of other groups holds for those behind it.
     """
 
-    __slots__ = ("changed", "first", "last", "number", "order", "others", "rank")
+    __slots__ = (
+        "changed",
+        "first",
+        "lamport",
+        "last",
+        "number",
+        "order",
+        "ordered",
+        "others",
+        "place",
+        "rank",
+        "turn",
+    )
 
     def __init__(
         self,
@@ -46,6 +64,14 @@ class Ticket:
         """What it comes after in other groups."""
         self.number = number
         """Of the first message, as its sender counts over all groups."""
+        self.ordered = False
+        """Whether it is one message that has a place in the order of the domain."""
+        self.turn = 0
+        """Of an ordered one: its number in the order of the domain, once that is known."""
+        self.place = 0
+        """In the line."""
+        self.lamport = order.lamports[rank]
+        """The highest number of an ordered message that its sender knew of."""
 
 
 class DomainOrder(CausalOrder):
@@ -71,6 +97,9 @@ class DomainOrder(CausalOrder):
         self._owed: dict[int, tuple[list[tuple[int, int]], list[Foreign]]] = {}  # what the next ticket says
         self._whole: dict[int, int] = {}  # numbers of messages of which pieces have come
         self._offsets = [0] * size
+        self.lamports = [0] * size
+        """By rank, the highest number of an ordered message that a member said it knew of."""
+        self._numbering: Numbering | None = None
         self._told: int | None = None  # the offset of this member's own, as others know it
         self._said = _NOTHING
         self._full = _NOTHING  # what `_head` says
@@ -94,20 +123,30 @@ class DomainOrder(CausalOrder):
         number = seat.cutting
         if not number and self._told != seat.offset:
             number = seat.offset + self.lines.queued[me] + 1
-        self._said = Head(changed, seat.owed(), number)
-        return _encode(self._said) if changed or self._said.others or number else b""
+        lamport = seat.totals.lamport if seat.totals.lamport > self.lamports[me] else 0
+        self._said = Head(changed, seat.owed(), number, lamport)
+        return _encode(self._said) if changed or self._said.others or number or lamport else b""
 
     def sent(self) -> None:
-        """Others are told what the head says."""
+        """Others are told what the head says; what is for the order alone says something else."""
+        if self.own_upto() != self.lines.queued[self.lines.rank]:
+            return
         super().sent()
         seat = self.seat
         self._told = seat.cutting - self.lines.queued[self.lines.rank] if seat.cutting else seat.offset
         seat.said(self._said)
+        if self._said.lamport:
+            self.lamports[self.lines.rank] = self._said.lamport
 
     # Messages of all
 
     def accept(self, rank: int, part: Batch) -> None:
-        """Messages were queued."""
+        """Messages were queued; what is for the order alone is not for the program."""
+        if is_said(part.head):
+            self.numbering.obey(rank, part.first, read_said(part.head))
+            if len(part.payloads) == 1:
+                return
+            part = part.cut(part.first + 1, part.last)
         if part.head:
             self._note_head(rank, part.first, part.head, piece=part.left > 0)
         super().accept(rank, part)
@@ -123,6 +162,7 @@ class DomainOrder(CausalOrder):
         changed, others = self._owed.setdefault(rank, ([], []))
         changed += said.changed
         others += said.others
+        self.lamports[rank] = max(self.lamports[rank], said.lamport)
         if said.number and piece:
             self._whole[rank] = said.number
         elif said.number:
@@ -139,7 +179,81 @@ class DomainOrder(CausalOrder):
             self, rank, batch.first, batch.last, changed, others, batch.first + self._offsets[rank]
         )
         self.waiting[rank].append(ticket)
+        if is_ordered(batch.annotation):
+            ticket.ordered = True
+            self.numbering.lined_up(ticket)
         self._enter(ticket)
+
+    # The order of the domain
+
+    @property
+    def numbering(self) -> Numbering:
+        """Made when there is something to number."""
+        if self._numbering is None:
+            members = self.lines.members
+            newcomers = {rank for rank, each in enumerate(members) if each in self.seat.newcomers}
+            self._numbering = self.seat.numbering_kind(self, self.lines, self.seat.totals, newcomers)
+        return self._numbering
+
+    def is_command(self, batch: Batch) -> bool:
+        """Whether it is for the order alone."""
+        return is_said(batch.head)
+
+    def own_upto(self) -> int:
+        """The last own message that is for programs."""
+        last = self.lines.queued[self.lines.rank]
+        for seq in reversed(self.seat.own_said):
+            if seq != last:
+                break
+            last -= 1
+        return last
+
+    def sound(self, head: bytes) -> bool:
+        """Whether a correct member can have written this head."""
+        if not is_said(head):
+            return super().sound(head)
+        try:
+            return self.numbering.sound(read_said(head))
+        except msgspec.MsgspecError:
+            return False
+
+    def ready(self, rank: int, head: bytes) -> bool:
+        """Whether what must come before is queued."""
+        if is_said(head):
+            return self.numbering.ready(read_said(head))
+        return super().ready(rank, head)
+
+    def settle(self, now: Nanos) -> None:
+        """After every input."""
+        if self._numbering is not None:
+            self._numbering.settle(now)
+
+    def tick(self, now: Nanos) -> None:  # noqa: ARG002
+        """The time asked for has come."""
+        if self._numbering is not None:
+            self._numbering.tick()
+
+    def finish(self, report: bytes) -> None:
+        """All of the view is here."""
+        if self._numbering is not None:
+            self._numbering.finish(_read_number(report) if report else 0)
+
+    def report(self) -> bytes:
+        """How far the numbers of ordered messages have come."""
+        number = max(self.seat.said_upto, self.seat.totals.lamport)
+        return _encode(number) if number else b""
+
+    def merge(self, reports: Sequence[bytes]) -> bytes | None:
+        """The highest of what members say."""
+        try:
+            numbers = [_read_number(report) for report in reports if report]
+        except msgspec.MsgspecError:
+            return None
+        return _encode(max(numbers)) if numbers else b""
+
+    def has(self, report: bytes) -> bool:  # noqa: ARG002
+        """It names nothing that has to come."""
+        return True
 
     def _whole_head(self, head: bytes) -> Head:
         self._read(head)

@@ -1,5 +1,6 @@
 """One group as one process sees it: its views, what is said and known there, and who has what."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
@@ -9,9 +10,11 @@ from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.protocols.isis.member import GroupMember
+from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.order import DomainOrder, Ticket
 from semcast.protocols.isis.settings import IsisSettings
 from semcast.protocols.isis.stamps import Foreign, Head, Time, Times, merge
+from semcast.protocols.isis.total import Totals
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
@@ -42,9 +45,11 @@ class Seat:
         rng: where chance comes from.
         stamping: what is said of other groups.
         enter: puts a ticket into the line of the program.
+        totals: the ordered messages of the process.
     """
 
     member_kind: type[GroupMember] = GroupMember
+    numbering_kind: type[Numbering] = Numbering
 
     def __init__(
         self,
@@ -56,6 +61,7 @@ class Seat:
         rng: Random,
         stamping: Stamping,
         enter: Callable[[Ticket], None],
+        totals: Totals,
     ) -> None:
         self.me = me
         self.name = name
@@ -65,6 +71,15 @@ class Seat:
         self.frame_bytes = settings.vsync.frame_bytes
         self._stamping = stamping
         self._enter = enter
+        self.totals = totals
+        self.said_upto = 0
+        """The holder has said this number: nothing that is not numbered will have it, nor one below."""
+        self.asked_upto = 0
+        """The number that the holder was asked to say."""
+        self.own_said: list[int] = []
+        """Own messages for the order alone, behind all that every program has taken."""
+        self.newcomers: frozenset[MemberId] = frozenset()
+        """Who was not in the view before this one."""
         self.leaving = False
         """Whether the program has asked to leave."""
         self.put_out = False
@@ -120,7 +135,7 @@ class Seat:
             return None
         delivered, base = stream.delivered, stream.base
         counts = {rank: seq for rank, seq in enumerate(delivered) if seq > base[rank]}
-        mine = stream.queued[stream.rank]
+        mine = self.order(stream).own_upto()
         if mine > base[stream.rank]:
             counts[stream.rank] = mine
         return Time(stream.view().id, counts)
@@ -160,12 +175,20 @@ class Seat:
         for other in others:
             merge(self.told, other.group, other.view, other.counts)
 
+    def awaits_own(self) -> bool:
+        """Whether the program was not given an ordered message of its own."""
+        stream = self.entered
+        if stream is None:
+            return False
+        return any(ticket.ordered for ticket in self.order(stream).waiting[stream.rank])
+
     # Views
 
     def begins(self, old: ViewStream | None, event: Installed, welcome: Welcome) -> None:
         """The next view begins, and this one is over."""
         members = event.view.members
         joined = set(welcome.newcomers())
+        self.newcomers, self.asked_upto = frozenset(joined), 0
         if old is not None:
             survivors = frozenset(member for member in members if member in old.members)
             self.past = [each for each in self.past if self._lacking(each, members)]
@@ -256,7 +279,11 @@ class Seat:
             (self.taken[member].get(me, 0) for member in stream.members if member != me), default=None
         )
         sent = stream.queued[stream.rank]
-        return 0 if least is None else sent - least
+        if least is None:
+            return 0
+        if self.own_said and self.own_said[0] <= least:
+            del self.own_said[: bisect_right(self.own_said, least)]
+        return max(0, sent - least - len(self.own_said))
 
     def taken_by_all(self, seq: int) -> bool:
         """Whether all programs have taken an own message; true of a group that this process leaves.
@@ -276,5 +303,5 @@ class Seat:
         stream = self.member.stream
         if stream is None:
             return []
-        sent, me = stream.queued[stream.rank], self.me
+        sent, me = self.order(stream).own_upto(), self.me
         return [each for each in stream.members if each != me and self.taken[each].get(me, 0) < sent]

@@ -33,6 +33,8 @@ class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of other groups."""
     number: Seq = 0
     """Its number among all that its sender asked for in the domain, where that is not the next one."""
+    lamport: Seq = 0
+    """The highest number of an ordered message that its sender knows of, where it has not said so before."""
 
 
 class Time(NamedTuple):
