@@ -148,9 +148,9 @@ def test_stamps_of_a_group_that_is_joined_wait_for_it() -> None:
     assert _joiner(mutants.JoinerIgnoresStamps).given["r"] == ["effect"]
 
 
-def _leaver(kind: type[DomainProcess]) -> Lab:
+def _leaver(kind: type[DomainProcess], policy: Policy = CONSERVATIVE, **settings: Any) -> Lab:
     """q lacks what p was given in h. p leaves h, and sends where q is, too."""
-    lab = Lab({"h": "pqrs", "g": "pq"}, CONSERVATIVE, kind, silence=300)
+    lab = Lab({"h": "pqrs", "g": "pq"}, policy, kind, silence=300, **settings)
     lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "h" and carries)
     lab.send("r", "h", "cause")
     lab.run(5)

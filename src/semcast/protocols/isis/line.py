@@ -9,10 +9,9 @@ from itertools import count
 
 from semcast.protocols.isis.arrivals import DirectTicket
 from semcast.protocols.isis.order import Ticket
+from semcast.protocols.isis.policies import AnyTicket, Conservative
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.total import Totals
-
-AnyTicket = Ticket | DirectTicket
 
 
 class Line:
@@ -20,11 +19,13 @@ class Line:
 
     Args:
         seats: its groups, by name.
+        policy: between them.
         totals: its ordered messages.
     """
 
-    def __init__(self, seats: Mapping[str, Seat], totals: Totals) -> None:
+    def __init__(self, seats: Mapping[str, Seat], policy: Conservative, totals: Totals) -> None:
         self._seats = seats
+        self._policy = policy
         self._totals = totals
         self._tickets: dict[AnyTicket, None] = {}
         self._ordered: dict[Ticket, None] = {}
@@ -44,8 +45,21 @@ class Line:
             self._ordered[ticket] = None
 
     def next(self) -> AnyTicket | None:
-        """The first that is ready, if one is."""
-        return next(filter(self.ready, self._tickets), None)
+        """The first that is ready, if one is.
+
+        While a direct message waits for a group that is being joined, so does all that came later: what
+        comes after it in its own group may not say so, as it was said there before the process asked to join.
+        """
+        for ticket in self._tickets:
+            if self.ready(ticket):
+                return ticket
+            if isinstance(ticket, DirectTicket) and self._waits_for_a_join(ticket):
+                break
+        return None
+
+    def _waits_for_a_join(self, ticket: DirectTicket) -> bool:
+        seats = (self._seats.get(other.group) for other in ticket.others)
+        return any(seat is not None and seat.entered is None for seat in seats)
 
     def remove(self, ticket: AnyTicket) -> None:
         """Its messages are given to the program."""
@@ -69,7 +83,7 @@ class Line:
         if self._ordered and ticket.lamport and not self.behind_ordered(ticket):
             return False
         if isinstance(ticket, DirectTicket):
-            return self.allowed_by_others(ticket)
+            return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
         order, rank = ticket.order, ticket.rank
         if order.seat.entered is not order.lines or order.waiting[rank][0] is not ticket:
             return False
@@ -78,7 +92,7 @@ class Line:
         for cause, seq in ticket.changed:
             if cause != rank and order.reached(cause) < seq:
                 return False
-        return self.allowed_by_others(ticket)
+        return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
 
     def behind_ordered(self, ticket: AnyTicket) -> bool:
         """Whether no ordered message that was received earlier may come before it (6.2).

@@ -34,6 +34,10 @@ class Numbering:
         self._said = 0  # the highest number that anybody said for the order alone
         self._planned = False
 
+    def __len__(self) -> int:
+        """Messages without a number."""
+        return len(self._unnumbered)
+
     # What comes
 
     def lined_up(self, ticket: "Ticket") -> None:
@@ -52,7 +56,7 @@ class Numbering:
     def obey(self, rank: int, seq: int, says: Says) -> None:
         """A member said something for the order alone."""
         if rank == self._lines.rank:
-            self._order.seat.own_said.append(seq)
+            self._order.seat.turns.own_said.append(seq)
         self._said = max(self._said, says.number)
         self._unheard.discard(rank)
         if rank == _HOLDER:
@@ -72,7 +76,7 @@ class Numbering:
 
     def _say_upto(self, number: int) -> None:
         seat = self._order.seat
-        seat.said_upto = max(seat.said_upto, number)
+        seat.turns.said_upto = max(seat.turns.said_upto, number)
 
     # Speaking
 
@@ -96,7 +100,9 @@ class Numbering:
             return False
         if lines.rank != _HOLDER:
             return not self._begun and bool(self._unnumbered)
-        return self._wanted > self._order.seat.said_upto or (bool(self._unnumbered) and not self._unheard)
+        return self._wanted > self._order.seat.turns.said_upto or (
+            bool(self._unnumbered) and not self._unheard
+        )
 
     def _next(self) -> Says:
         """Of the holder: numbers above all that it, and who sent the messages, has seen."""
@@ -112,7 +118,7 @@ class Numbering:
     def floor(self) -> int:
         """All numbers that are given come above this one."""
         return max(
-            self._order.seat.said_upto,
+            self._order.seat.turns.said_upto,
             self._totals.lamport,
             self._wanted,
             self._said,
@@ -121,9 +127,13 @@ class Numbering:
 
     # The end of the view
 
-    def finish(self, number: int) -> None:
-        """All of the view is here: what has no number gets one above this, the same everywhere."""
+    def finish(self, number: int, most: int) -> None:
+        """All of the view is here: what has no number gets one above this, the same everywhere.
+
+        There are at most so many, as far as those know who join.
+        """
+        assert len(self._unnumbered) <= most
+        self._say_upto(number + most)
         for rank, seq in sorted(self._unnumbered):
             number += 1
             self._place(rank, seq, number)
-        self._say_upto(number)

@@ -10,9 +10,10 @@ from semcast.core.ids import Nanos
 from semcast.core.marks import is_ordered
 from semcast.core.messages import Batch
 from semcast.protocols.isis.numbering import Numbering
-from semcast.protocols.isis.stamps import Foreign, Head
+from semcast.protocols.isis.stamps import Ending, Foreign, Head, Times, merge
 from semcast.protocols.isis.total import is_said, read_said
-from semcast.protocols.semantic.frames import Seq
+from semcast.protocols.vsync.changes import report_of
+from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_head = msgspec.msgpack.Decoder(Head).decode
-_read_number = msgspec.msgpack.Decoder(Seq).decode
+_read_ending = msgspec.msgpack.Decoder(Ending).decode
 _NOTHING = Head([])
+_NO_ENDING = Ending()
 
 
 class Ticket:
@@ -32,6 +34,7 @@ class Ticket:
 
     __slots__ = (
         "changed",
+        "epoch",
         "first",
         "lamport",
         "last",
@@ -53,6 +56,7 @@ class Ticket:
         changed: Sequence[tuple[int, int]],
         others: Sequence[Foreign],
         number: int,
+        epoch: int = 0,
     ) -> None:
         self.order = order
         self.rank = rank
@@ -72,6 +76,8 @@ class Ticket:
         """In the line."""
         self.lamport = order.lamports[rank]
         """The highest number of an ordered message that its sender knew of."""
+        self.epoch = epoch
+        """What belongs to lower ones is given to the program first."""
 
 
 class DomainOrder(CausalOrder):
@@ -100,6 +106,7 @@ class DomainOrder(CausalOrder):
         self.lamports = [0] * size
         """By rank, the highest number of an ordered message that a member said it knew of."""
         self._numbering: Numbering | None = None
+        self._epochs = [0] * size
         self._told: int | None = None  # the offset of this member's own, as others know it
         self._said = _NOTHING
         self._full = _NOTHING  # what `_head` says
@@ -123,9 +130,10 @@ class DomainOrder(CausalOrder):
         number = seat.cutting
         if not number and self._told != seat.offset:
             number = seat.offset + self.lines.queued[me] + 1
+        epoch = seat.epoch if seat.epoch > self._epochs[me] else 0
         lamport = seat.totals.lamport if seat.totals.lamport > self.lamports[me] else 0
-        self._said = Head(changed, seat.owed(), number, lamport)
-        return _encode(self._said) if changed or self._said.others or number or lamport else b""
+        self._said = said = Head(changed, seat.owed(), number, epoch, lamport)
+        return _encode(said) if changed or said.others or number or epoch or lamport else b""
 
     def sent(self) -> None:
         """Others are told what the head says; what is for the order alone says something else."""
@@ -137,6 +145,8 @@ class DomainOrder(CausalOrder):
         seat.said(self._said)
         if self._said.lamport:
             self.lamports[self.lines.rank] = self._said.lamport
+        if self._said.epoch:
+            self._epochs[self.lines.rank] = self._said.epoch
 
     # Messages of all
 
@@ -163,6 +173,10 @@ class DomainOrder(CausalOrder):
         changed += said.changed
         others += said.others
         self.lamports[rank] = max(self.lamports[rank], said.lamport)
+        self.seat.keep(said.others)
+        if said.epoch > self._epochs[rank]:
+            self._epochs[rank] = said.epoch
+            self.seat.queued(self.lines.members[rank], said.epoch)
         if said.number and piece:
             self._whole[rank] = said.number
         elif said.number:
@@ -175,9 +189,8 @@ class DomainOrder(CausalOrder):
         if number is not None:
             self._offsets[rank] = number - batch.first
         changed, others = self._owed.pop(rank, ((), ()))
-        ticket = Ticket(
-            self, rank, batch.first, batch.last, changed, others, batch.first + self._offsets[rank]
-        )
+        number = batch.first + self._offsets[rank]
+        ticket = Ticket(self, rank, batch.first, batch.last, changed, others, number, self._epochs[rank])
         self.waiting[rank].append(ticket)
         if is_ordered(batch.annotation):
             ticket.ordered = True
@@ -191,7 +204,7 @@ class DomainOrder(CausalOrder):
         """Made when there is something to number."""
         if self._numbering is None:
             members = self.lines.members
-            newcomers = {rank for rank, each in enumerate(members) if each in self.seat.newcomers}
+            newcomers = {rank for rank, each in enumerate(members) if each in self.seat.turns.newcomers}
             self._numbering = self.seat.numbering_kind(self, self.lines, self.seat.totals, newcomers)
         return self._numbering
 
@@ -202,7 +215,7 @@ class DomainOrder(CausalOrder):
     def own_upto(self) -> int:
         """The last own message that is for programs."""
         last = self.lines.queued[self.lines.rank]
-        for seq in reversed(self.seat.own_said):
+        for seq in reversed(self.seat.turns.own_said):
             if seq != last:
                 break
             last -= 1
@@ -233,23 +246,40 @@ class DomainOrder(CausalOrder):
         if self._numbering is not None:
             self._numbering.tick()
 
+    # The end of the view
+
     def finish(self, report: bytes) -> None:
         """All of the view is here."""
-        if self._numbering is not None:
-            self._numbering.finish(_read_number(report) if report else 0)
+        if self._numbering is not None and report:
+            ending = _read_ending(report)
+            self._numbering.finish(ending.number, ending.unnumbered)
+
+    def unnumbered(self) -> int:
+        """Ordered messages that nobody has given a number."""
+        return 0 if self._numbering is None else len(self._numbering)
 
     def report(self) -> bytes:
-        """How far the numbers of ordered messages have come."""
-        number = max(self.seat.said_upto, self.seat.totals.lamport)
-        return _encode(number) if number else b""
+        """What the next view has to begin with."""
+        ending = self.seat.ending(self)
+        return b"" if ending == _NO_ENDING else _encode(ending)
 
     def merge(self, reports: Sequence[bytes]) -> bytes | None:
-        """The highest of what members say."""
+        """The largest of what members say; of what has no number, as much as it may be."""
         try:
-            numbers = [_read_number(report) for report in reports if report]
+            endings = [_read_ending(report) for report in reports if report]
         except msgspec.MsgspecError:
             return None
-        return _encode(max(numbers)) if numbers else b""
+        if not endings:
+            return b""
+        said: Times = {}
+        for ending in endings:
+            for other in ending.said:
+                merge(said, other.group, other.view, other.counts)
+        listed = [Foreign(name, time.view, sorted(time.counts.items())) for name, time in said.items()]
+        epoch, number = (
+            max(values) for values in zip(*((each.epoch, each.number) for each in endings), strict=True)
+        )
+        return _encode(Ending(epoch, listed, number, sum(each.unnumbered for each in endings)))
 
     def has(self, report: bytes) -> bool:  # noqa: ARG002
         """It names nothing that has to come."""
@@ -265,3 +295,12 @@ class DomainOrder(CausalOrder):
             self._stamp = self._full.changed
             self._head = head
         return self._stamp
+
+
+def ending_of(welcome: Welcome) -> Ending:
+    """What was agreed on when the view before this one ended."""
+    report = b"" if welcome.ended is None else report_of(welcome.ended.value)
+    try:
+        return _read_ending(report) if report else Ending()
+    except msgspec.MsgspecError:
+        return Ending()

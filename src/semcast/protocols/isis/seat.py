@@ -9,12 +9,13 @@ from typing import Protocol
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
+from semcast.protocols.isis.marks import Marks
 from semcast.protocols.isis.member import GroupMember
 from semcast.protocols.isis.numbering import Numbering
-from semcast.protocols.isis.order import DomainOrder, Ticket
+from semcast.protocols.isis.order import DomainOrder, Ticket, ending_of
 from semcast.protocols.isis.settings import IsisSettings
-from semcast.protocols.isis.stamps import Foreign, Head, Time, Times, merge
-from semcast.protocols.isis.total import Totals
+from semcast.protocols.isis.stamps import Ending, Foreign, Head, Time, Times, merge
+from semcast.protocols.isis.total import Totals, Turns
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
@@ -29,8 +30,17 @@ EndedView = tuple[tuple[MemberId, ...], tuple[int, ...]]
 class Stamping(Protocol):
     """What a policy says of other groups."""
 
+    epoch: int
+    carries_said: bool
+
     def owed(self, seat: "Seat") -> list[Foreign]:
         """What those in this group are yet to be told."""
+
+    def queued(self, seat: "Seat", sender: MemberId, epoch: int) -> None:
+        """A message with an epoch has come."""
+
+    def began(self, seat: "Seat", floor: int, *, joined: bool) -> None:
+        """A view begins."""
 
 
 class Seat:
@@ -72,14 +82,7 @@ class Seat:
         self._stamping = stamping
         self._enter = enter
         self.totals = totals
-        self.said_upto = 0
-        """The holder has said this number: nothing that is not numbered will have it, nor one below."""
-        self.asked_upto = 0
-        """The number that the holder was asked to say."""
-        self.own_said: list[int] = []
-        """Own messages for the order alone, behind all that every program has taken."""
-        self.newcomers: frozenset[MemberId] = frozenset()
-        """Who was not in the view before this one."""
+        self.turns = Turns()
         self.leaving = False
         """Whether the program has asked to leave."""
         self.put_out = False
@@ -104,6 +107,12 @@ class Seat:
         """The latest view that the program of each member has taken word of, this one's included."""
         self.former: tuple[MemberId, ...] = ()
         """Who was in the view before the current one."""
+        self.base: Times = {}
+        """What was ever said in this group of others, where that is kept."""
+        self.gate: Times = {}
+        """What was said there before this process joined, and its other groups have not reached."""
+        self.marks = Marks()
+        """What was said there of epochs."""
         self.spoken: deque[Head] = deque()
         """What was said with own messages that left, until the history was told."""
         self.offset = 0
@@ -147,9 +156,12 @@ class Seat:
         if view < following:
             return True
         stream = member.entered
-        if stream is None or view != stream.view().id:
+        if stream is None:
             return False
         order, size = self.order(stream), len(stream.members)
+        if view != stream.view().id:
+            # Of later views the process will not be, if it is in none of them: all before them must be given.
+            return member.is_out and stream is member.stream and not any(order.waiting)
         return all(rank < size and order.reached(rank) >= count for rank, count in counts)
 
     # Own messages
@@ -168,7 +180,31 @@ class Seat:
     def said(self, head: Head) -> None:
         """They were told."""
         self.spoken.append(head)
+        if head.epoch:
+            self.marks.said = head.epoch
         self.hear(head.others)
+        self.keep(head.others)
+
+    @property
+    def epoch(self) -> int:
+        """Of the process."""
+        return self._stamping.epoch
+
+    def ending(self, order: DomainOrder) -> Ending:
+        """What the view after this one has to begin with."""
+        said = [Foreign(name, time.view, sorted(time.counts.items())) for name, time in self.base.items()]
+        number = max(self.turns.said_upto, self.totals.lamport)
+        return Ending(self._stamping.epoch, said, number, order.unnumbered())
+
+    def keep(self, others: Sequence[Foreign]) -> None:
+        """It was said in this group of others, and who joins will have to wait for it."""
+        if self._stamping.carries_said:
+            for other in others:
+                merge(self.base, other.group, other.view, other.counts)
+
+    def queued(self, sender: MemberId, epoch: int) -> None:
+        """A message with an epoch has come."""
+        self._stamping.queued(self, sender, epoch)
 
     def hear(self, others: Sequence[Foreign]) -> None:
         """Something was said in this group of other ones."""
@@ -188,7 +224,7 @@ class Seat:
         """The next view begins, and this one is over."""
         members = event.view.members
         joined = set(welcome.newcomers())
-        self.newcomers, self.asked_upto = frozenset(joined), 0
+        self.turns.newcomers, self.turns.asked_upto = frozenset(joined), 0
         if old is not None:
             survivors = frozenset(member for member in members if member in old.members)
             self.past = [each for each in self.past if self._lacking(each, members)]
@@ -208,6 +244,17 @@ class Seat:
         self.told_of = {member: self.told_of.get(member, 0) for member in members if member not in joined}
         if joined:
             self.told = {}  # who joins was told nothing
+        ending = ending_of(welcome)
+        self.marks.begins(members, ending.epoch)
+        self.keep(ending.said)
+        self.turns.said_upto = max(self.turns.said_upto, ending.number + ending.unnumbered)
+        self.totals.learn(ending.number + ending.unnumbered)  # what is sent from here on comes behind them
+        if old is None:
+            self.gate = {name: Time(time.view, dict(time.counts)) for name, time in self.base.items()}
+
+    def began(self, welcome: Welcome) -> None:
+        """It is here."""
+        self._stamping.began(self, ending_of(welcome).epoch, joined=bool(welcome.joined))
 
     def end(self, old: ViewStream, cut: Sequence[int]) -> None:
         """A view is over, and this much of each member belongs to it."""
@@ -281,9 +328,9 @@ class Seat:
         sent = stream.queued[stream.rank]
         if least is None:
             return 0
-        if self.own_said and self.own_said[0] <= least:
-            del self.own_said[: bisect_right(self.own_said, least)]
-        return max(0, sent - least - len(self.own_said))
+        if self.turns.own_said and self.turns.own_said[0] <= least:
+            del self.turns.own_said[: bisect_right(self.turns.own_said, least)]
+        return max(0, sent - least - len(self.turns.own_said))
 
     def taken_by_all(self, seq: int) -> bool:
         """Whether all programs have taken an own message; true of a group that this process leaves.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from semcast.core.ids import MemberId
 from semcast.protocols.semantic.frames import Rank, Seq
 
 if TYPE_CHECKING:
@@ -63,6 +64,20 @@ def read_said(head: bytes) -> Says:
     return _read(head[1:])
 
 
+class Turns:
+    """What one process knows of the order in one of its groups."""
+
+    def __init__(self) -> None:
+        self.said_upto = 0
+        """The holder has said this number: what has none yet will have a higher one."""
+        self.asked_upto = 0
+        """The number that the holder was asked to say."""
+        self.own_said: list[int] = []
+        """Own messages for the order alone, behind all that every program has taken."""
+        self.newcomers: frozenset[MemberId] = frozenset()
+        """Who was not in the view before this one."""
+
+
 class Totals:
     """The ordered messages of one process, over all its groups.
 
@@ -100,7 +115,7 @@ class Totals:
         if self._known:
             number, group, *_ = self._known[0]
             for seat in self._seats.values():
-                if seat.number != group and seat.said_upto < number and seat.member.stream is not None:
+                if seat.number != group and seat.turns.said_upto < number and seat.member.stream is not None:
                     yield seat
 
     @property
