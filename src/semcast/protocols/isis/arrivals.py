@@ -30,6 +30,7 @@ _read_head = msgspec.msgpack.Decoder(Head).decode
 class DirectTicket:
     """A direct message that has its place in the line of the program."""
 
+    ordered, turn = False, 0
     __slots__ = ("epoch", "group", "head", "lamport", "marked", "nth", "others", "payload", "place", "source")
 
     def __init__(

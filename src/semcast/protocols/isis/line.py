@@ -11,7 +11,7 @@ from semcast.protocols.isis.arrivals import DirectTicket
 from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.policies import AnyTicket, Conservative
 from semcast.protocols.isis.seat import Seat
-from semcast.protocols.isis.total import Totals
+from semcast.protocols.isis.total import Totals, may_precede
 
 
 class Line:
@@ -100,8 +100,7 @@ class Line:
         Its sender, or somebody before it, was given all up to a number. What has a lower one, or none yet,
         comes first: where no stamps are carried, nothing else says so.
         """
-        place, upto = ticket.place, ticket.lamport
-        return all(each.turn > upto or each is ticket for each in self._ordered if each.place < place)
+        return not any(may_precede(each, ticket) for each in self._ordered if each.place < ticket.place)
 
     def allowed_by_others(self, ticket: AnyTicket) -> bool:
         """Whether the program has come as far in its other groups as the sender had."""

@@ -64,16 +64,20 @@ class Sending:
         """How many messages may be sent: what is not taken by all programs is within credit."""
         return self._domain.settings.credit - seat.untaken()
 
-    def awaits_own(self, seat: Seat) -> bool:
-        """Whether an ordered message of this process in another group was not given to its program (6.2).
+    def awaits_own(self, seat: Seat, *, ordered: bool) -> bool:
+        """Whether an ordered message of this process was not given to its own program (6.2).
 
-        What is sent next has to come behind it in the order, and nobody knows its number. Nothing is paused
-        for that: the program has to be given it.
+        What is sent next has to come behind it in the order, and nobody knows its number; only ordered
+        messages of the same group may follow at once. Nothing is paused for that: the program has to be given
+        it.
         """
-        return any(other is not seat and other.awaits_own() for other in self._domain.seats.values())
+        others = self._domain.seats.values()
+        return any(other.awaits_own() for other in others if other is not seat or not ordered)
 
-    def _may_send(self, seat: Seat) -> bool:
-        return self.open(seat) and not self._blocked(seat) and not self.awaits_own(seat)
+    def _may_send(self, seat: Seat, cast: Cast) -> bool:
+        if not self.open(seat) or self._blocked(seat):
+            return False
+        return not self.awaits_own(seat, ordered=cast.ordered)
 
     def _blocked(self, seat: Seat) -> bool:
         domain = self._domain
@@ -119,7 +123,7 @@ class Sending:
                     break
                 domain.program.drop()
                 domain.leave_group(now, seat)
-            elif not self._may_send(seat) or not self._multicast(now, seat, wish):
+            elif not self._may_send(seat, wish) or not self._multicast(now, seat, wish):
                 break
             moved = True
             if wishes and wishes[0].group != wish.group:
@@ -139,7 +143,11 @@ class Sending:
                 self._undeliverable(letter)
                 return True
             own = letter.to == domain.me
-            if not self._open_for(seat, letter) or self.awaits_own(seat) or (not own and self._blocked(seat)):
+            if (
+                not self._open_for(seat, letter)
+                or self.awaits_own(seat, ordered=False)
+                or (not own and self._blocked(seat))
+            ):
                 return False
             domain.directs.send(now, seat, letter)
             return own

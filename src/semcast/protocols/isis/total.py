@@ -15,7 +15,7 @@ Who joins says first how far it has come elsewhere, before which nothing is numb
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 
@@ -62,6 +62,22 @@ def is_said(head: bytes) -> bool:
 def read_said(head: bytes) -> Says:
     """What it says; raises `msgspec.MsgspecError` where that is nothing."""
     return _read(head[1:])
+
+
+class Numbered(Protocol):
+    """What waits for the program, as far as the order is concerned."""
+
+    ordered: bool
+    turn: int
+    """Of an ordered message: its number; 0 if that is not known."""
+    lamport: int
+    """The highest number that its sender knew of."""
+
+
+def may_precede(earlier: Numbered, later: Numbered) -> bool:
+    """Whether one may be among the causes of the other: numbers grow along causality."""
+    bound = later.turn - 1 if later.ordered else later.lamport
+    return (earlier.turn if earlier.ordered else earlier.lamport) <= bound
 
 
 class Turns:

@@ -282,7 +282,7 @@ class OrderWithoutAdvance(DomainProcess):
 
 
 class _ImpatientSending(Sending):
-    def awaits_own(self, seat: Seat) -> bool:  # noqa: ARG002
+    def awaits_own(self, seat: Seat, *, ordered: bool) -> bool:  # noqa: ARG002
         return False
 
 
