@@ -184,6 +184,8 @@ class DomainOrder(CausalOrder):
 
     def lined_up(self, batch: Batch) -> None:
         """Messages are where the program takes them: from here on their turn is the line's business."""
+        if self.seat.member.is_out:
+            return  # who does not go on to the next view is given nothing more
         rank = self.lines.members.index(batch.sender)
         number = self._whole.pop(rank, None)
         if number is not None:

@@ -159,9 +159,10 @@ class Seat:
         if stream is None:
             return False
         order, size = self.order(stream), len(stream.members)
+        if member.is_out and stream is member.stream:
+            return not any(order.waiting)  # who does not go on is given nothing more
         if view != stream.view().id:
-            # Of later views the process will not be, if it is in none of them: all before them must be given.
-            return member.is_out and stream is member.stream and not any(order.waiting)
+            return False
         return all(rank < size and order.reached(rank) >= count for rank, count in counts)
 
     # Own messages
