@@ -30,7 +30,7 @@ _read_head = msgspec.msgpack.Decoder(Head).decode
 class DirectTicket:
     """A direct message that has its place in the line of the program."""
 
-    __slots__ = ("group", "head", "marked", "nth", "others", "payload", "source")
+    __slots__ = ("epoch", "group", "head", "marked", "nth", "others", "payload", "source")
 
     def __init__(
         self, source: "Source", group: str, view: int, head: Head, nth: int, payload: bytes, *, marked: bool
@@ -38,6 +38,7 @@ class DirectTicket:
         self.source = source
         self.group = group
         self.head = head
+        self.epoch = head.epoch
         self.nth = nth
         self.payload = payload
         self.marked = marked
@@ -141,6 +142,7 @@ class Arrivals:
         source.received += 1
         nth = source.placed = source.received
         ticket = DirectTicket(source, seat.name, view, head, nth, letter.payload, marked=letter.marked)
+        ticket.epoch = 0  # who sends was given all that comes before
         self._domain.line.add(ticket)
         return nth
 
@@ -194,6 +196,7 @@ class Arrivals:
         if kept:
             ticket = DirectTicket(source, group, frame.view, head, frame.nth, payload, marked=frame.marked)
             self._domain.line.add(ticket)
+            self._domain.policy.placed(ticket.epoch)
         self.answer(source)
 
     def _refuse(self, source: Source) -> None:

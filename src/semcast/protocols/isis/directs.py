@@ -106,10 +106,11 @@ class Directs:
 
     def send(self, now: Nanos, seat: Seat, letter: Letter) -> None:
         """It leaves, in the current view of a group."""
+        domain = self._domain
+        domain.policy.sends(seat)
         time = seat.time()
         assert time is not None
-        head = Head(sorted(time.counts.items()), self.stamp(seat), letter.number)
-        domain = self._domain
+        head = Head(sorted(time.counts.items()), self.stamp(seat), letter.number, domain.policy.epoch)
         domain.notes.sent_to(seat.name, letter, time.view, head)
         domain.stats.sent += 1
         if letter.to == domain.me:

@@ -28,6 +28,7 @@ class ErrandTimer(Timer):
     ASK = "ask"
     BEACON = "beacon"
     AGE = "age"
+    MARK = "mark"
     DIRECT = "direct"
 
 
@@ -78,6 +79,8 @@ class Errands:
                     self._tell_all()
                 elif timer is ErrandTimer.BEACON:
                     self._show()
+                elif timer is ErrandTimer.MARK:
+                    self._ask_for_marks()
                 elif timer is ErrandTimer.DIRECT:
                     self._domain.directs.ask(now)
                 elif timer is ErrandTimer.AGE:
@@ -110,6 +113,8 @@ class Errands:
             self.set_timer(_OWN, ErrandTimer.BEACON, now + beacon)
         if domain.policy.heard_of() and (_OWN, ErrandTimer.AGE) not in self._times:
             self.set_timer(_OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
+        if domain.policy.epoch and len(domain.line) and (_OWN, ErrandTimer.MARK) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.MARK, now + self._pause)
         waits = domain.program.settle() or bool(domain.departures)
         if not waits:
             self._patience = 0
@@ -128,6 +133,11 @@ class Errands:
         for name, time in self._domain.policy.heard_of().items():
             wanted = StableWanted(time.view, sorted(time.counts.items()))
             self._domain.out.announce(InGroup(number_of(name), wanted))
+
+    def _ask_for_marks(self) -> None:
+        """What the program is to be given waits for them."""
+        for seat, member, frame in self._domain.policy.marks_wanted(self._domain.line):
+            self.post(seat, [(member, frame)])
 
     def _tell_all(self) -> None:
         fresh, self._domain.program.fresh = self._domain.program.fresh, {}

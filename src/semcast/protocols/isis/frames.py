@@ -69,6 +69,23 @@ class Stable(Frame, frozen=True, array_like=True, tag=156, gc=False):
     counts: Fields
 
 
+class Marker(Frame, frozen=True, array_like=True, tag=165, gc=False):
+    """Behind its first `count` messages of this view its sender sends nothing below an epoch in the group."""
+
+    view: Seq
+    count: Seq
+    epoch: Seq
+
+
+class MarkWanted(Frame, frozen=True, array_like=True, tag=166, gc=False):
+    """Say a marker of at least this epoch: somebody waits for it."""
+
+    epoch: Seq
+
+
+MarkFrame = Marker | MarkWanted
+
+
 class Direct(Frame, frozen=True, array_like=True, tag=157, gc=False):
     """A message for one member (1991, 7.2), or a part of one."""
 
@@ -99,7 +116,7 @@ class DirectWanted(Frame, frozen=True, array_like=True, tag=159, gc=False):
 
 
 DirectFrame = Direct | DirectHeard | DirectWanted
-OwnFrame = Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable | DirectFrame
+OwnFrame = Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable | DirectFrame | MarkFrame
 Inside = WholeFrame | Piece | OwnFrame
 
 

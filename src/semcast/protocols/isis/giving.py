@@ -8,8 +8,8 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.marks import is_mark
 from semcast.protocols.clients.permissions import CALLS
 from semcast.protocols.isis.arrivals import DirectTicket
-from semcast.protocols.isis.line import AnyTicket
 from semcast.protocols.isis.order import Ticket
+from semcast.protocols.isis.policies import AnyTicket
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.lightweight.events import Cause, ClientEvent, Delivered, GroupView, PrivateDelivered
 from semcast.protocols.lightweight.ids import Epoch, ViewId
@@ -78,7 +78,7 @@ class Giving:
     def _hand_over_direct(self, ticket: DirectTicket) -> None:
         domain, source = self._domain, ticket.source
         domain.line.remove(ticket)
-        domain.policy.told(ticket.others)
+        domain.policy.told(ticket.others, ticket.epoch, ticket.group)
         number, payload = ticket.head.number, ticket.payload
         domain.stats.delivered += 1
         domain.notes.given(ticket.group, source.member, number, 1, direct=True)

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from semcast.protocols.isis.arrivals import DirectTicket
 from semcast.protocols.isis.order import Ticket
+from semcast.protocols.isis.policies import AnyTicket, Conservative
 from semcast.protocols.isis.seat import Seat
-
-AnyTicket = Ticket | DirectTicket
 
 
 class Line:
@@ -18,10 +17,12 @@ class Line:
 
     Args:
         seats: its groups, by name.
+        policy: between them.
     """
 
-    def __init__(self, seats: Mapping[str, Seat]) -> None:
+    def __init__(self, seats: Mapping[str, Seat], policy: Conservative) -> None:
         self._seats = seats
+        self._policy = policy
         self._tickets: dict[AnyTicket, None] = {}
 
     def __len__(self) -> int:
@@ -35,8 +36,21 @@ class Line:
         self._tickets[ticket] = None
 
     def next(self) -> AnyTicket | None:
-        """The first that is ready, if one is."""
-        return next(filter(self.ready, self._tickets), None)
+        """The first that is ready, if one is.
+
+        While a direct message waits for a group that is being joined, so does all that came later: what
+        comes after it in its own group may not say so, as it was said there before the process asked to join.
+        """
+        for ticket in self._tickets:
+            if self.ready(ticket):
+                return ticket
+            if isinstance(ticket, DirectTicket) and self._waits_for_a_join(ticket):
+                break
+        return None
+
+    def _waits_for_a_join(self, ticket: DirectTicket) -> bool:
+        seats = (self._seats.get(other.group) for other in ticket.others)
+        return any(seat is not None and seat.entered is None for seat in seats)
 
     def remove(self, ticket: AnyTicket) -> None:
         """Its messages are given to the program."""
@@ -56,14 +70,14 @@ class Line:
         As printed, 2.3' asks for the sender's own group, too, where it contradicts 2.1'.
         """
         if isinstance(ticket, DirectTicket):
-            return self.allowed_by_others(ticket)
+            return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
         order, rank = ticket.order, ticket.rank
         if order.seat.entered is not order.lines or order.waiting[rank][0] is not ticket:
             return False
         for cause, seq in ticket.changed:
             if cause != rank and order.reached(cause) < seq:
                 return False
-        return self.allowed_by_others(ticket)
+        return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
 
     def allowed_by_others(self, ticket: AnyTicket) -> bool:
         """Whether the program has come as far in its other groups as the sender had."""

@@ -42,6 +42,7 @@ class GroupMember(VirtualSynchrony):
         """The seat has to know who comes along from the view before."""
         self._seat.begins(self.stream, event, welcome)
         super()._begin(now, welcome, event)
+        self._seat.began(welcome)
 
     def _serve(self, now: Nanos, change: Change) -> None:
         """Not in the next view, which has these members.

@@ -14,6 +14,7 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
+from semcast.protocols.isis.settings import IsisSettings, Policy
 from semcast.protocols.isis.stamps import Head
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ class Notes:
         self._me = me
         self._out = out
 
-    def began(self, policy: str, resilience: int | None) -> None:
+    def began(self, settings: IsisSettings, resilience: int | None) -> None:
         """The process begins; causes survive so many failures, where that is a number."""
-        text = None if resilience is None else {"resilience": resilience}
-        self._note("dom-began", text, level=policy)
+        text: dict[str, object] = {} if resilience is None else {"resilience": resilience}
+        if settings.policy is Policy.BLOCKS:
+            text["structure"] = settings.structure
+        self._note("dom-began", text or None, level=settings.policy.value)
 
     def view(self, group: str, view: View) -> None:
         """Its program is in another view of a group."""

@@ -147,6 +147,7 @@ class Sending:
         count = min(room, len(cast.payloads) if large is None else max(large, 1))
         payloads = list(cast.payloads[:count])
         self._number = cast.number
+        self._domain.policy.sends(seat)
         seat.number_run(cast.number, cut=large == 0)
         if cast.marked:
             taken = member.multicast_each(now, payloads, [MARK] * count)

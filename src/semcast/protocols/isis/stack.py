@@ -15,8 +15,10 @@ from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.isis.arrivals import Arrivals
+from semcast.protocols.isis.blocks import Blocks
 from semcast.protocols.isis.departures import Departures, answer_of
 from semcast.protocols.isis.directs import Directs
+from semcast.protocols.isis.epochs import Epochs
 from semcast.protocols.isis.errands import Errands
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.frames import (
@@ -24,6 +26,8 @@ from semcast.protocols.isis.frames import (
     DirectHeard,
     DirectWanted,
     InGroup,
+    Marker,
+    MarkWanted,
     OwnFrame,
     Reached,
     ReachedWanted,
@@ -70,6 +74,8 @@ class Isis(Stack):
     line_kind: type[Line] = Line
     waits_kind: type[Waits] = Waits
     full_kind: type[Full] = Full
+    blocks_kind: type[Blocks] = Blocks
+    epochs_kind: type[Epochs] = Epochs
     sending_kind: type[Sending] = Sending
     giving_kind: type[Giving] = Giving
     flush_kind: type[Flush] = Flush
@@ -85,10 +91,8 @@ class Isis(Stack):
         """The groups that this process is in, or asked to be in."""
         self.notes = Notes(me, out, wanted=settings.notes)
         self.program = Program(me, settings.send_messages, settings.send_bytes, self.notes)
-        self.line = self.line_kind(self.seats)
-        self.policy = (
-            self.full_kind(self.seats) if settings.policy is Policy.FULL else Conservative(self.seats)
-        )
+        self.policy = self._policy_of(settings.policy)
+        self.line = self.line_kind(self.seats, self.policy)
         patience = _GONE * settings.vsync.detector.timeout_max
         self.departures = Departures(patience)
         self.directs = self.directs_kind(self, patience)
@@ -104,11 +108,20 @@ class Isis(Stack):
         self.heed: Callable[[], None] = _nobody
         """Called after every input: the program may have something to take, or room."""
 
+    def _policy_of(self, policy: Policy) -> Conservative:
+        kinds: dict[Policy, type[Conservative]] = {
+            Policy.CONSERVATIVE: Conservative,
+            Policy.FULL: self.full_kind,
+            Policy.BLOCKS: self.blocks_kind,
+            Policy.EPOCHS: self.epochs_kind,
+        }
+        return kinds[policy](self.seats, self.settings)
+
     # Life
 
     def start(self, now: Nanos) -> None:
         """Begin, in no group."""
-        self.notes.began(self.settings.policy.value, self.waits.failures)
+        self.notes.began(self.settings, self.waits.failures)
         self.settle(now)
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:
@@ -145,6 +158,9 @@ class Isis(Stack):
             raise Refused(f"{self.me} is in {group!r} already, or about to be, or to leave it")
         if len(self.seats) >= self.settings.memberships:
             raise Refused(f"{self.me} is in {len(self.seats)} groups already")
+        objection = self.policy.objection(group)
+        if objection:
+            raise Refused(objection)
         request = self.program.number(1)
         rng = Random(self._rng.getrandbits(64))
         seat = self.seat_kind(
@@ -306,6 +322,10 @@ class Isis(Stack):
         elif isinstance(frame, StableWanted):
             if seat.all_have(frame.view, frame.counts):
                 self.out.send(source, InGroup(group, Stable(frame.view, frame.counts)))
+        elif isinstance(frame, MarkWanted):
+            self.policy.on_mark_wanted(seat, source, frame.epoch)
+        elif isinstance(frame, Marker):
+            self.policy.on_marker(seat, source, frame)
         elif source not in stream.members:
             self.stats.stale += 1
         elif isinstance(frame, TakenWanted):

@@ -8,14 +8,15 @@ from semcast.protocols.isis.arrivals import Arrivals, DirectTicket, Source
 from semcast.protocols.isis.directs import Directs
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.giving import Giving
-from semcast.protocols.isis.line import AnyTicket, Line
+from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.order import DomainOrder, Ticket
-from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.policies import AnyTicket, Full
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.stamps import Time
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 from semcast.sim.isis_programs import DomainProcess
+from semcast.sim.mutants.isis_policies import POLICY_MUTANTS
 from semcast.sim.mutants.mutant import Mutant
 
 
@@ -286,4 +287,5 @@ MUTANTS: dict[str, Mutant] = {
     "direct-overtaken": Mutant(DirectOvertaken),
     "direct-acknowledged-on-reception": Mutant(DirectAcknowledgedOnReception, by_chance=False),
     "direct-kept-without-causes": Mutant(DirectKeptWithoutCauses, by_chance=False),
+    **POLICY_MUTANTS,
 }
