@@ -12,9 +12,7 @@ def check_groups(groups: Sequence[str]) -> tuple[str, ...]:
         raise ConfigurationError(f"{len(groups)} groups: name from 1 to {MAX_TARGETS}, each once")
     for group in groups:
         if not isinstance(group, str) or not 1 <= len(group) <= MAX_GROUP:
-            raise ConfigurationError(
-                f"{group!r} is not a group name: write 1 to {MAX_GROUP} characters"
-            )
+            raise ConfigurationError(f"{group!r} is not a group name: write 1 to {MAX_GROUP} characters")
     return tuple(groups)
 
 
