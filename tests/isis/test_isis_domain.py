@@ -193,7 +193,7 @@ def test_what_cannot_be_set_is_said() -> None:
         ({"engine": "casual"}, "choose ordered or causal"),
         ({"engine": "causal", "policy": "purge"}, "between groups there are conservative, full"),
         ({"engine": "causal", "resilience": "some"}, "safe, all, or a number"),
-        ({"engine": "causal", "stack": "ring"}, "say nothing in a domain"),
+        ({"engine": "causal", "stack": "ring"}, "not available for domains"),
     ):
         with pytest.raises(semcast.ConfigurationError, match=why):
             asyncio.run(run(**settings))

@@ -9,12 +9,10 @@ from semcast.protocols.lightweight.settings import MAX_GROUP, MAX_ITEM, MAX_TARG
 def check_groups(groups: Sequence[str]) -> tuple[str, ...]:
     """The groups that a message is for, each once."""
     if not 1 <= len(groups) <= MAX_TARGETS or len(set(groups)) != len(groups):
-        raise ConfigurationError(f"{len(groups)} groups: 1 to {MAX_TARGETS}, each once")
+        raise ConfigurationError(f"{len(groups)} groups: name from 1 to {MAX_TARGETS}, each once")
     for group in groups:
         if not isinstance(group, str) or not 1 <= len(group) <= MAX_GROUP:
-            raise ConfigurationError(
-                f"{group!r} is no name of a group in a domain: 1 to {MAX_GROUP} characters"
-            )
+            raise ConfigurationError(f"{group!r} is not a group name: write 1 to {MAX_GROUP} characters")
     return tuple(groups)
 
 
