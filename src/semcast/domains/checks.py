@@ -23,11 +23,13 @@ def check_items(items: Sequence[str] | None) -> None:
             raise ConfigurationError(f"item {item!r:.60}: at most {MAX_ITEM} characters")
 
 
-def check_order(order: str) -> bool:
-    """Whether a message has to be safe before it is delivered."""
-    if order not in ("agreed", "safe"):
-        raise ConfigurationError(f"order {order!r}: choose agreed or safe")
-    return order == "safe"
+def check_order(order: str, *, causal: bool) -> None:
+    """Refuse an order that a domain does not have."""
+    known = ("agreed", "domain") if causal else ("agreed", "safe")
+    if order == "safe" and causal:
+        raise ConfigurationError("order 'safe': in a causal domain there is none, see confirm")
+    if order not in known:
+        raise ConfigurationError(f"order {order!r}: choose {' or '.join(known)}")
 
 
 def portions(payloads: Sequence[bytes], most: int, most_bytes: int) -> Iterator[tuple[Sequence[bytes], int]]:
