@@ -22,8 +22,8 @@ def test_no_payload_and_no_key_is_logged(
     capsys.readouterr()
 
     async def member(name: str, sealed: bool) -> None:
-        key = {"key_file": str(keys)} if sealed else {}
-        async with semcast.join("g", name=name, insecure=not sealed, **key) as group:
+        key = str(keys) if sealed else ""
+        async with semcast.join("g", name=name, insecure=not sealed, key_file=key) as group:
 
             async def speak() -> None:
                 while True:
