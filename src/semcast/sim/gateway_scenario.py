@@ -34,7 +34,7 @@ def draw_gateway(seed: int) -> Scenario:
         batches=batches,
         pause=rng.choice((MILLISECOND, scenario.duration // batches)),
         failing=rng.choice((0.0, 0.3)),
-        hasty=rng.choice((0.0, 0.3, 1.0)),
+        hasty=rng.choice((0.0, 0.3, 0.6)),
         whole=rng.choice((0.0, 0.3)),
         twice=rng.choice((0.0, 0.3)),
         repeated=rng.choice((0.0, 0.3, 0.6)),

@@ -117,6 +117,7 @@ class Publisher(LogClient):
             return
         self._now = now
         self._attempt += 1
+        self.stats.sent += 1  # the run is not over while there are batches
         messages = messages_of(self._key)
         payloads = b"".join(payload for payload, _ in messages)
         self.out.deliver(Note("offered", count=len(messages), order=crc32(payloads), digest=self._key))
