@@ -306,7 +306,7 @@ def test_w6_answers_to_the_caller_alone_save_datagrams_and_one_call_many_calls()
 
 
 def test_w7_one_order_costs_more_with_every_group_that_overlaps() -> None:
-    cell = {"shared": 2, "senders": "all", "changes": 0.05, "rate": 20.0, "measured_s": 0.2}
+    cell: dict[str, Value] = {"shared": 2, "senders": "all", "changes": 0.05, "rate": 20.0, "measured_s": 0.2}
     one, four = (figures("w7", order="domain", groups=groups, **cell) for groups in (1, 4))
     assert figures("w7", groups=4, **cell)["datagrams"] < four["datagrams"]
     assert one["datagrams"] < four["datagrams"]
