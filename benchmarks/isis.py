@@ -63,7 +63,7 @@ def run() -> list[Row]:
             )
     for structure in ("tree", "cycle", "grid"):
         for policy in ("full", "blocks", "epochs", "conservative"):
-            cell = StructureCell(structure=structure, policy=policy, groups=64, locality=0.95)  # type: ignore[arg-type]
+            cell = StructureCell(structure=structure, policy=policy, groups=64, locality=0.95)
             name = f"fields of 64 groups, {structure}, {policy} / 1.3"
             rows.append(against(name, float(w1(cell)["others"]), "fields/message", 1.3, "<= 1"))
     one, many = _live(1), _live(GROUPS)
@@ -85,7 +85,8 @@ def _domain(member: MemberId, number: int) -> Stack:
 
 def _rate(make: Callable[[MemberId, int], Stack]) -> float:
     """Messages a second of processor time, given to all three programs; all of them send."""
-    ferry = Ferry([make(MemberId(f"p{number}"), number) for number in range(3)])
+    members = [MemberId(f"p{number}") for number in range(3)]
+    ferry = Ferry({member: make(member, number) for number, member in enumerate(members)})
     ferry.form()
     started = time.process_time()
     ferry.spread(MESSAGES)
@@ -95,8 +96,8 @@ def _rate(make: Callable[[MemberId, int], Stack]) -> float:
 class Ferry:
     """Carries frames between stacks at once; time passes where nobody has anything to say."""
 
-    def __init__(self, stacks: list[Stack]) -> None:
-        self._stacks = {stack.me: stack for stack in stacks}
+    def __init__(self, stacks: dict[MemberId, Stack]) -> None:
+        self._stacks = stacks
         self._timers: dict[tuple[MemberId, object], int] = {}
         self._now = 0
         self._taken = dict.fromkeys(self._stacks, 0)

@@ -83,3 +83,22 @@ def test_commands_in_the_text_have_the_options_that_are_named(page: Path) -> Non
         assert words[0] in VERBS, f"{page.name}: semcast {quoted}"
         named = {word.split("=")[0].rstrip(",") for word in words if word.startswith("--")}
         assert named <= options(words) | {"--help"}, f"{page.name}: semcast {quoted}"
+
+
+def described(now: argparse.ArgumentParser) -> Iterator[tuple[argparse.ArgumentParser, argparse.Action]]:
+    """All options and arguments, of all verbs."""
+    for action in now._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from described(inner)
+        else:
+            yield now, action
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    assert [(each.prog, action.dest) for each, action in described(parser()) if not action.help] == []
+
+
+def test_every_verb_says_what_it_does() -> None:
+    [verbs] = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    assert [name for name, verb in verbs.choices.items() if not verb.description] == []

@@ -35,7 +35,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--minutes", type=float, default=1.0, help="how long to inject faults; recovery takes additional time"
     )
-    parser.add_argument("--stack", choices=FAMILIES.names(), default="ring")
+    parser.add_argument("--stack", choices=FAMILIES.names(), default="ring", help="default: ring")
     parser.add_argument(
         "--members",
         type=int,

@@ -34,7 +34,15 @@ _APART = 1.0
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("demo", help="run a group of five processes with one slow member, and check it")
+    parser = verbs.add_parser(
+        "demo",
+        help="run a group of five processes with one slow member, and check it",
+        description="Start five processes that share a table; one of them is slow. Run them with plain"
+        " reliability, then"
+        " with obsolescence; kill one and restart it; check the recordings; write a picture of the run. A"
+        " dashboard"
+        " shows the group meanwhile.",
+    )
     parser.add_argument(
         "which",
         nargs="?",
@@ -47,7 +55,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="duration of each of the two runs")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture of the run")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 

@@ -29,9 +29,7 @@ def domain(group: str, /, *, engine: str = "ordered", config: Path | None = None
     if engine not in ("ordered", "causal"):
         raise ConfigurationError(f"engine {engine!r}: choose ordered or causal")
     if settings.keys() & {"stack", "receive"}:
-        raise ConfigurationError(
-            "stack and receive say nothing in a domain: the engine does, and all is read"
-        )
+        raise ConfigurationError("stack= and receive= are not available for domains: choose engine= instead")
     causal = engine == "causal"
     if causal and "policy" in settings:
         settings = {**settings, "between": settings["policy"]}
