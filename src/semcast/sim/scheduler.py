@@ -8,7 +8,6 @@ from typing import Any
 
 from semcast.core.ids import Nanos
 
-
 _YOUNG = 50_000
 """Objects that are made between two looks for garbage while time runs."""
 
