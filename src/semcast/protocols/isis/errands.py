@@ -115,7 +115,8 @@ class Errands:
             self.set_timer(_OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
         if domain.policy.epoch and len(domain.line) and (_OWN, ErrandTimer.MARK) not in self._times:
             self.set_timer(_OWN, ErrandTimer.MARK, now + self._pause)
-        waits = domain.program.settle() or bool(domain.departures) or self._advance(now, again=False)
+        behind = self._advance(now, again=False)
+        waits = domain.program.settle() or bool(domain.departures) or behind
         if not waits:
             self._patience = 0
         elif (_OWN, ErrandTimer.ASK) not in self._times:
