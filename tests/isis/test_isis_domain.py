@@ -198,3 +198,34 @@ def test_what_cannot_be_set_is_said() -> None:
     ):
         with pytest.raises(semcast.ConfigurationError, match=why):
             asyncio.run(run(**settings))
+
+
+def test_a_join_that_contradicts_the_structure_is_refused_and_does_no_harm() -> None:
+    async def run() -> None:
+        async with semcast.domain(
+            f"floor-{token_hex(4)}",
+            engine="causal",
+            name="a",
+            policy="blocks",
+            structure=[["quotes", "orders"]],
+        ) as floor:
+            quotes, _ = await floor.join("quotes"), await floor.join("orders")
+            with pytest.raises(semcast.GroupError, match="nobody may be in 'quotes' and 'risk' together"):
+                await floor.join("risk")
+            await quotes.send(b"101")
+            await floor.flush(PATIENCE)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"policy": "bloks"}, "conservative, full, blocks, epochs"),
+        ({"policy": "blocks", "structure": "round"}, "there are any, acyclic, or sets of groups"),
+        ({"policy": "epochs", "structure": "acyclic"}, "structure says something with policy blocks only"),
+    ],
+)
+def test_policies_that_there_are_not(settings: dict[str, Any], error: str) -> None:
+    with pytest.raises(semcast.ConfigurationError, match=error):
+        semcast.domain("floor", engine="causal", **settings)

@@ -211,7 +211,7 @@ class Domain(SendingSide):
         """Who waited for a group does so no more."""
         if not asked:
             self._desk.groups.pop(seat.name, None)
-        elif not self._closed and self._desk.failure is None:
+        elif not seat.over and not self._closed and self._desk.failure is None:
             seat.leaves()
             self._desk.submit(LeaveRequest(seat.name))
 
