@@ -104,28 +104,40 @@ def _header(origin: Origin) -> Markup:
 
 
 def _overview(experiments: Sequence[Experiment]) -> Markup:
+    """What there is of results, in a sentence and in a table; what is missing has a list of its own."""
     rows = []
     for each in experiments:
         spec = each.results.spec
-        rows.append(
-            [
-                tag("a", each.name, href=f"#{each.name}"),
-                spec.title,
-                spec.paper.source if spec.paper else "-",
-                _tally(each.findings),
-                tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
-                _what_differs(each),
-            ]
-        )
-    head = ["", "experiment", "paper", "agrees", "results", "what differs, and why"]
-    return table(head, rows, words=len(head))
+        if each.results.rows:
+            rows.append(
+                [
+                    tag("a", each.name, href=f"#{each.name}"),
+                    spec.title,
+                    _tally(each.findings),
+                    _what_differs(each),
+                    tag("span", spec.paper.source if spec.paper else "-", class_="soft"),
+                    tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
+                ]
+            )
+    head = ["", "experiment", "agrees", "what differs, and why", "paper", "results"]
+    return tag("div", _summary(experiments), table(head, rows, words=len(head)), class_="overview")
+
+
+def _summary(experiments: Sequence[Experiment]) -> Markup:
+    complete = sum(each.results.complete for each in experiments)
+    tallies = [each.findings.tally for each in experiments]
+    agree, judged = (sum(tally[at] for tally in tallies) for at in (0, 1))
+    return tag(
+        "p",
+        f"{complete} of {len(experiments)} experiments have all their results. ",
+        tag("b", f"{agree} of {judged}"),
+        " numbers and claims of the papers that we have results for agree with them.",
+    )
 
 
 def _what_differs(each: Experiment) -> Content:
     """At a glance: numbers and claims that do not agree, and the first reason that is known."""
     findings = each.findings
-    if not each.results.rows:
-        return "-"
     off = [f"{number.what}: {shown(number.paper)}, ours {shown(number.ours or 0)}" for number in findings.off]
     off += [f"{claim.says}: {claim.values}" for claim in findings.broken]
     told = [*off[:_SHOWN], *([f"and {len(off) - _SHOWN} more"] if len(off) > _SHOWN else [])]
