@@ -1,5 +1,6 @@
 """The page: one HTML file that needs nothing else."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ LAYERS = (
 _INTERNAL = ("experiment", "cell", "status", "error")
 _FAILURES = 5
 """How many are shown."""
+_SHORT = 30
+"""Characters of a sentence that says little."""
 _SHOWN = 2
 """Of what differs, in the first table."""
 
@@ -129,9 +132,10 @@ def _summary(experiments: Sequence[Experiment]) -> Markup:
     agree, judged = (sum(tally[at] for tally in tallies) for at in (0, 1))
     return tag(
         "p",
-        f"{complete} of {len(experiments)} experiments have all their results. ",
-        tag("b", f"{agree} of {judged}"),
-        " numbers and claims of the papers that we have results for agree with them.",
+        f"{complete} of {len(experiments)} experiments have all their results. Of {judged} numbers and claims"
+        " of the papers that they say something about, ",
+        tag("b", f"{agree} agree"),
+        f" and {judged - agree} do not.",
     )
 
 
@@ -145,10 +149,22 @@ def _what_differs(each: Experiment) -> Content:
     if told:
         parts.append(tag("span", "; ".join(told), class_="warn"))
     if findings.differs:
-        parts.append(tag("span", f"{'. ' if told else ''}{findings.differs[0]}", class_="soft"))
+        parts.append(tag("span", f"{'. ' if told else ''}{beginning(findings.differs[0])}", class_="soft"))
     elif told:
         parts.append(tag("span", ". No reason is known.", class_="soft"))
     return joined(parts) if parts else tag("span", "nothing", class_="good")
+
+
+def beginning(text: str) -> str:
+    """Its first sentence, and the next, if that says little; the section has all of it.
+
+    >>> beginning("No paper. It took 0.5 s. Guess: a timer")
+    'No paper. It took 0.5 s.'
+    >>> beginning("Our buffer starts empty, and the paper's does not. So it purges less.")
+    "Our buffer starts empty, and the paper's does not."
+    """
+    first, *rest = re.split(r"(?<=\.) (?=[A-Z])", text)
+    return f"{first} {rest[0]}" if rest and len(first) < _SHORT else first
 
 
 def _tally(findings: Findings) -> Content:

@@ -55,6 +55,7 @@ figcaption { margin-bottom: .4rem; font-weight: 600; }
   nav ul { columns: 1 !important; }
   .overview th:nth-child(5), .overview td:nth-child(5), .overview th:nth-child(6), .overview td:nth-child(6) {
     display: none; }
+  .overview td:nth-child(4) { min-width: 0; }
   .panel-title, .legend { margin-left: 0 !important; }
 }
 nav ul { columns: 2; column-gap: 2rem; margin: .3rem 0; padding-left: 1.1rem; }
