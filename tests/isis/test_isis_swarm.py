@@ -24,7 +24,7 @@ def test_the_swarm_finds_nothing(policy: Policy) -> None:
 
 @pytest.mark.parametrize(
     ("mutant", "policy", "seed"),
-    [("discarded-at-flush", Policy.FULL, 2)],
+    [("discarded-at-flush", Policy.FULL, 1)],
 )
 def test_mutants_that_few_seeds_catch(mutant: str, policy: Policy, seed: int) -> None:
     """The others are caught by the swarm, or in `test_isis_directed.py`."""
@@ -34,6 +34,12 @@ def test_mutants_that_few_seeds_catch(mutant: str, policy: Policy, seed: int) ->
 def test_who_was_put_out_while_it_asked_to_leave_is_out_of_all_groups() -> None:
     """Seed 23: it slept, sent in a view that was over, left it, and went on in another group."""
     finding = examine(scenario_of("isis", 23, IsisVariant(policy=Policy.FULL)))
+    assert finding.clean, finding.broken
+
+
+def test_who_leaves_may_be_in_an_older_and_larger_view() -> None:
+    """Seed 2073: its program was in a view of more members than the one that it left."""
+    finding = examine(scenario_of("isis", 2073))
     assert finding.clean, finding.broken
 
 

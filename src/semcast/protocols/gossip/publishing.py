@@ -20,8 +20,8 @@ from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.queries import MAX_KEY
 from semcast.protocols.gossip.records import Published
-from semcast.protocols.gossip.runs import item_bytes
 from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.protocols.semantic.answers import LENGTH
 from semcast.wire.annotations import to_wire
 from semcast.wire.limits import check_message
@@ -71,7 +71,7 @@ class Publishing:
         for batch in batches:
             stream.store(batch)
         stream.messages.place(first, batches[-1].last, position)
-        self.send(answer, batches)
+        self.send(key, answer, batches)
         return stream
 
     def stream(self) -> LogStream:
@@ -82,12 +82,12 @@ class Publishing:
 
     def is_known(self, key: bytes, answer: Answer) -> bool:
         """Whether a key is known: then `answer` is told where its batch is, as soon as it is on disk."""
-        known = self._books.keys.get(key)
-        if known is not None:
-            self._journal.then(lambda _now: self._answer(answer, "known", *known))
-        return known is not None
+        known = self._books.keys.get(key) is not None
+        if known:
+            self._journal.then(lambda _now: self._answer(answer, "known", key))
+        return known
 
-    def send(self, answer: Answer, batches: Sequence[Batch]) -> None:
+    def send(self, key: bytes, answer: Answer, batches: Sequence[Batch]) -> None:
         """Have what was stored sent to all when it is on disk.
 
         Of a large batch the first messages and the last: who lacks what is between asks for it, as fast as it
@@ -95,9 +95,9 @@ class Publishing:
         """
         for batch in batches:
             self._out.deliver(Sent(batch, 1))
-        self._journal.then(lambda _now: self._send(answer, batches))
+        self._journal.then(lambda _now: self._send(key, answer, batches))
 
-    def _send(self, answer: Answer, batches: Sequence[Batch]) -> None:
+    def _send(self, key: bytes, answer: Answer, batches: Sequence[Batch]) -> None:
         room, sent = MAX_BATCH, 0
         for batch in batches:
             for part in _frames(batch, self._frame_bytes):
@@ -109,11 +109,12 @@ class Publishing:
         last = batches[-1]
         if sent < last.last:
             self._out.multicast(data_of(last.cut(last.last, last.last)))
-        self._answer(answer, "logged", self._me, batches[0].first)
+        self._answer(answer, "logged", key)
 
-    def _answer(self, answer: Answer, level: str, sender: MemberId, first: int) -> None:
-        position = self._books.positions.of(sender, first)
-        answer(level, position or 0)
+    def _answer(self, answer: Answer, level: str, key: bytes) -> None:
+        """Where the batch is, or was: its messages may have left the log since."""
+        batch = self._books.keys.get(key)
+        answer(level, 0 if batch is None or batch.position is None else batch.position)
 
     def on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
         """Which number was given last: those that are not on disk may be given again."""

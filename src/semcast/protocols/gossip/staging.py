@@ -96,7 +96,7 @@ class Staging:
         self._journal.write(Released(key, self._me, first, list(stages)))
         runs = self._books.release(stream, key, first, stages)
         self.abandon(self._books.stages.beside([stage for stage, _ in stages]))
-        self._publishing.send(answer, runs)
+        self._publishing.send(key, answer, runs)
         return stream, stream.contiguous - first + 1
 
     def _check(self, stages: Sequence[tuple[str, int]]) -> None:

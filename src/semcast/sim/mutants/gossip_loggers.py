@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from semcast.core.annotations import Annotation
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
@@ -24,10 +25,11 @@ from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
 from semcast.protocols.gossip.publishing import Answer
 from semcast.protocols.gossip.reading import Reading
-from semcast.protocols.gossip.records import Counted, Record, Released, Replaced
+from semcast.protocols.gossip.records import Counted, Keyed, Record, Released, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span, spans_of
+from semcast.protocols.gossip.stages import Stages
 from semcast.protocols.gossip.staging import Staging
 
 
@@ -263,6 +265,45 @@ class KeyBesideTheBatch(Logger):
     """Has the key of what was staged in memory alone."""
 
     journal_kind = _Keyless
+
+
+class StagesForgotten(Logger):
+    """Has nothing any more, after a crash, of what was staged."""
+
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:
+        super().recover(now, records, first)
+        self.books.stages = Stages()
+
+
+class _WithoutKeys(Journal):
+    def rewrite(self, records: Iterable[Record]) -> None:
+        super().rewrite(record for record in records if not isinstance(record, Keyed))
+
+
+class KeysTrimmed(Logger):
+    """Writes a log anew without the keys of what was published."""
+
+    journal_kind = _WithoutKeys
+
+
+class _Hurried(Staging):
+    def stage(
+        self,
+        now: Nanos,
+        stage: str,
+        number: int,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        answer: Answer,
+    ) -> None:
+        super().stage(now, stage, number, payloads, annotations, lambda _level, _position: None)
+        answer("staged", 0)
+
+
+class StagedBeforeSynced(Logger):
+    """Says that a piece of a batch is there before it is on disk."""
+
+    staging_kind = _Hurried
 
 
 class _NumberedAnew(Placing):
