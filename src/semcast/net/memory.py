@@ -1,4 +1,4 @@
-"""Memory that is used again at once is not given back to the kernel in between (docs/decisions/0020)."""
+"""Memory that is used again at once is not given back to the kernel in between (docs/decisions/0017)."""
 
 _BLOCK = 8 << 20
 
