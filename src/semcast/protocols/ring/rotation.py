@@ -29,10 +29,8 @@ from semcast.protocols.ring.states import State
 _STUCK: Nanos = MILLISECOND
 _FEW = 4
 """Packets of a visit that leave before the token even on an accelerated ring."""
-_BRIEF_VISIT = 64
-"""Packets that a member sends one by one before it lets go of the token, at most."""
-_LONG_VISIT = 10
-"""Such a visit lasts for so many times `linger` at most; it ends before if nothing was sent for one."""
+_BRIEF_VISIT = 16
+"""Packets that a member sends one by one before it lets go of the token."""
 
 
 class Rotation:
@@ -68,9 +66,6 @@ class Rotation:
         self._several = len(order.members) > 1
         self._closed_by = -1  # the rank of who had lowered `aru` when the window was closed
         self._lingered = 0  # packets sent since, which the token held counts already
-        self._brief = min(_BRIEF_VISIT, member.settings.visit)
-        self._linger_ends: Nanos = 0  # whatever there is to send
-        self._lingered_at: Nanos = 0  # when the last of them left
         self._idle = False  # when the token was here last, there was nothing new
         self._quiet = False  # nobody had sent anything for a rotation; some had yet to say that they have all
         self._last_seen: tuple[int, int, list[Span]] | None = None
@@ -94,8 +89,6 @@ class Rotation:
             self._passing.heard(now, order.highest_seq)
         if order.my_aru > before:
             self._outlet.pump(now, order)
-        if order.highest_seq > order.my_aru and self._settings.linger:
-            self._ask_for_token()  # who lingers would notice only later that something is missing
 
     # The token
 
@@ -119,7 +112,7 @@ class Rotation:
             self.held = token
             passing.acknowledge(source, token)
             self._out.set_timer(RingTimer.HOLD, now + hold)
-        elif not asked and self._lingers(token):
+        elif not asked and self._idle and self._lingers():
             self._send_held(now, token)
         else:
             if self._idle and not self._has_to_send():
@@ -271,53 +264,27 @@ class Rotation:
         if len(order.members) == 1:
             self._send_alone(now)
         elif self.held is not None:
-            if self._lingers(self.held):
+            if self._idle and self._lingers():
                 self._send_held(now, self.held)
             else:
                 self.release_held(now)
-        elif order.rank != 0 or settings.linger:
-            self._ask_for_token()
-
-    def _ask_for_token(self) -> None:
-        """Once, and only if it may rest somewhere."""
-        if self._wanted or not (self._idle or self._quiet):
-            return
-        self._wanted = True
-        order = self.order
-        if self._settings.linger:  # whoever has sent something lately may have it
-            self._out.multicast(TokenWanted(order.conf))
-        else:
-            self._out.send(order.members[0], TokenWanted(order.conf))
+        elif (self._idle or self._quiet) and not self._wanted and (order.rank != 0 or settings.linger):
+            self._wanted = True
+            if settings.linger:  # whoever has sent something lately may have it
+                self._out.multicast(TokenWanted(order.conf))
+            else:
+                self._out.send(order.members[0], TokenWanted(order.conf))
 
     def on_token_wanted(self, now: Nanos) -> None:
         """Somebody has something to send: let go of the token, or of the next one."""
         self._asked = self.held is None
         self.release_held(now)
 
-    def on_hold_timer(self, now: Nanos) -> None:
-        """Go on with the token, unless it is in use."""
-        until = min(self._lingered_at + self._settings.linger, self._linger_ends)
-        if self.held is not None and self._lingered and now < until:
-            self._out.set_timer(RingTimer.HOLD, until)
-        else:
-            self.release_held(now)
-
-    def hurry(self, now: Nanos) -> None:
-        """Somebody here waits to know that all have what was sent: the token must not stay."""
-        if self.order.confirmed_aru < self._sending.last_safe:
-            self.release_held(now)
-
-    def _lingers(self, token: Token) -> bool:
-        """Whether what there is to send may leave at once, and the token stay for what comes next.
-
-        Not where somebody waits for the token to go round.
-        """
+    def _lingers(self) -> bool:
+        """Whether what there is to send may leave at once, and the token stay for what comes next."""
         return (
             self._settings.linger > 0
-            and self._idle
-            and self._lingered < self._brief
-            and token.pressing in (-1, self.order.rank)
-            and self.order.confirmed_aru >= self._sending.last_safe
+            and self._lingered < _BRIEF_VISIT
             and self._leaving.cause is None
             and self._has_to_send()
             and self._sending.queue.brief
@@ -328,11 +295,8 @@ class Rotation:
         packets = self._sending.number(self.order, token.seq, 1)
         multicast(self._out, packets[0], self._settings.packet_bytes)
         if not self._lingered:
-            settings = self._settings
-            self._linger_ends = now + min(_LONG_VISIT * settings.linger, settings.token_loss // 4)
-            self._out.set_timer(RingTimer.HOLD, now + settings.linger)
+            self._out.set_timer(RingTimer.HOLD, now + self._settings.linger)
         self._lingered += 1
-        self._lingered_at = now
         self.held = msgspec.structs.replace(token, seq=token.seq + 1)
         self._wanted = False
         self._outlet.due = True

@@ -141,12 +141,11 @@ class Ring(Stack):
         """The same for messages of which each has an annotation."""
         return self.operation.multicast(now, payloads, annotations, safe=safe)
 
-    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
         """About the message queued last; positions are numbers of packets."""
         sending = self.operation.sending
         due = sending.answers.ask(ticket, sending.queue.last, safe=safe)
         sending.last_safe = max(sending.last_safe, due)
-        self.operation.rotation.hurry(now)
 
     def settle_confirmations(self) -> None:
         """Look how far the current configuration has come."""
@@ -322,7 +321,7 @@ class Ring(Stack):
         if timer is RingTimer.RETRANSMIT:
             self.formation.on_retransmit_timer(now)
         elif timer is RingTimer.HOLD:
-            self.operation.rotation.on_hold_timer(now)
+            self.operation.rotation.release_held(now)
         elif timer is RingTimer.TOKEN_LOSS:
             self._on_token_loss_timer(now)
         elif timer is RingTimer.PRESENCE:
