@@ -80,6 +80,11 @@ class GroupMember(VirtualSynchrony):
             self._room_freed(now)
         return batches
 
+    def settle_order(self, now: Nanos, stream: ViewStream) -> None:
+        """The order of the current view has something to do."""
+        stream.order.settle(now)
+        self._pump(stream)
+
     @property
     def up_to_date(self) -> bool:
         """Whether the program knows the current view."""

@@ -360,9 +360,8 @@ class Isis(Stack):
         if stream is None or number > seat.turns.said_upto + _FAR:
             self.stats.stale += 1
             return
-        order = seat.order(stream)
-        order.numbering.advance(number)
-        order.settle(now)
+        seat.order(stream).numbering.advance(number)
+        seat.member.settle_order(now, stream)
         self._drain(now, seat)
 
     def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
