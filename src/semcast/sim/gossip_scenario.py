@@ -22,7 +22,7 @@ from semcast.sim.faults import (
     Recover,
     Sleep,
 )
-from semcast.sim.gossip_deeds import ForgetLogger
+from semcast.sim.gossip_deeds import ForgetLogger, PublishBatch
 from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
 
 SILENCE: Nanos = 2 * SECOND
@@ -107,6 +107,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         scenario = _from_position(Random(f"position/{protocol.value}/{seed}"), scenario, senders)
     scenario = _sponsored(Random(f"sponsors/{protocol.value}/{seed}"), scenario, count)
     scenario = _in_regions(Random(f"regions/{protocol.value}/{seed}"), scenario, count)
+    scenario = _with_batches(Random(f"batches/{protocol.value}/{seed}"), scenario, count)
     scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
     away = Random(f"absences/{protocol.value}/{seed}")
     return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
@@ -164,6 +165,19 @@ def _in_regions(rng: Random, scenario: Scenario, count: int) -> Scenario:
         settings=msgspec.structs.replace(settings, regions=2),
         faults=tuple(sorted((*scenario.faults, cut), key=lambda fault: fault.at)),
     )
+
+
+def _with_batches(rng: Random, scenario: Scenario, count: int) -> Scenario:
+    """Now and then programs that are no members have loggers log batches, some of them twice."""
+    if not count or rng.random() > (0.1 if count == 1 else 0.3):
+        return scenario
+    faults: list[AnyFault] = list(scenario.faults)
+    for key in range(rng.randint(1, 4)):
+        logger, batch = rng.randrange(scenario.size - count, scenario.size), rng.choice((1, 3, 20))
+        at = rng.randrange(scenario.duration)
+        again = at + rng.choice((20, 300)) * MILLISECOND
+        faults += [PublishBatch(each, logger, key, batch) for each in (at, again)[: rng.randint(1, 2)]]
+    return msgspec.structs.replace(scenario, faults=tuple(sorted(faults, key=lambda fault: fault.at)))
 
 
 def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:

@@ -163,6 +163,7 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
     key: bytes
     sender: MemberId
     first: int
+    count: int = 1
 
 
 class Staged(msgspec.Struct, frozen=True, array_like=True, tag=24):

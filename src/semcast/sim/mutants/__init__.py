@@ -170,6 +170,7 @@ _LOGGERS: dict[str, Mutant] = {
     "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
     "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch, by_chance=False),
     "published-twice": Mutant(logger=gossip_loggers.PublishedTwice, by_chance=False),
+    "published-on-one-disk": Mutant(logger=gossip_loggers.PublishedOnOneDisk),
     "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch, by_chance=False),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
     "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),

@@ -11,6 +11,7 @@ from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.data import Data, batch_in
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
@@ -18,11 +19,10 @@ from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import Entry, Join
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
-from semcast.protocols.gossip.keys import Keys
+from semcast.protocols.gossip.keys import Keys, Place
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
-from semcast.protocols.gossip.publishing import Answer
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import Counted, Record, Released, Replaced
 from semcast.protocols.gossip.retention import Retaining
@@ -224,12 +224,10 @@ class _Incomplete(Staging):
     def _check(self, stages: Sequence[tuple[str, int]]) -> None:
         """Makes do with the pieces that are there."""
 
-    def release(
-        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
-    ) -> tuple[LogStream, int] | None:
+    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Place:
         there = self._books.stages
         found = [(stage, pieces - there.lacking(stage, pieces)) for stage, pieces in stages]
-        return super().release(key, [each for each in found if each[1]], answer)
+        return super().release(key, [each for each in found if each[1]])
 
 
 class HalfABatch(Logger):
@@ -238,18 +236,26 @@ class HalfABatch(Logger):
     staging_kind = _Incomplete
 
 
-class _Unaware(Staging):
-    def release(
-        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
-    ) -> tuple[LogStream, int] | None:
-        self._books.keys = Keys(self._settings.publish_keys)
-        return super().release(key, stages, answer)
+class _Unaware(Keys):
+    def get(self, key: bytes) -> Place | None:  # noqa: ARG002
+        return None
 
 
 class PublishedTwice(Logger):
-    """Publishes what was staged, whether or not it knows the key."""
+    """Publishes a batch, whether or not it knows the key."""
 
-    staging_kind = _Unaware
+    keys_kind = _Unaware
+
+
+class _Alone(Copying):
+    def _is_enough(self, sender: MemberId, last: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class PublishedOnOneDisk(Logger):
+    """Says that a batch is logged when it is on the own disk, however many loggers must have it."""
+
+    copying_kind = _Alone
 
 
 class _Keyless(Journal):

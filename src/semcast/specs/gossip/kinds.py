@@ -21,7 +21,8 @@ its incarnations belong together.
 - leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, nor has for `order` nanoseconds, and that one
   does again;
-- letgo: a sender forgets these own messages, because they are logged;
+- letgo: a sender forgets these own messages, because they are logged; or a logger tells a program so, which
+  gave it these as a batch;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
   it is not known yet whether there is a logger: "search";
 - opened: a logger starts, with the log of this identity (`order`), and this retention (`level`); so many

@@ -54,6 +54,8 @@ def gossip_logged(history: History) -> Verdict:
 def gossip_durable(history: History) -> Verdict:
     """A sender forgets only what is on enough disks; who starts again has all that was on its own.
 
+    A program that is told that its batch is logged forgets it, too.
+
     A logger that was told by another why it will never have a message has it on disk in that sense: so only
     what no logger had counts, where a disk was lost or messages expire.
     """
