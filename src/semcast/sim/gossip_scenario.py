@@ -80,6 +80,8 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
     cache = Random(f"cache/{protocol.value}/{seed}").choice((0, 300, 1 << 24))
     settings = msgspec.structs.replace(settings, log_cache=cache)
+    receipts = Random(f"receipts/{protocol.value}/{seed}").choice((0, 3, 1024))
+    settings = msgspec.structs.replace(settings, receipts=receipts)
     settings = _strangers(Random(f"strangers/{protocol.value}/{seed}"), settings)
     if durable:
         settings = _with_limits(Random(f"limits/{protocol.value}/{seed}"), settings)

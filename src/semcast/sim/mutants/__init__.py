@@ -170,6 +170,8 @@ _LOGGERS: dict[str, Mutant] = {
     "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
     "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch, by_chance=False),
     "published-twice": Mutant(logger=gossip_loggers.PublishedTwice, by_chance=False),
+    "receipts-kept-for-ever": Mutant(logger=gossip_loggers.ReceiptsKeptForEver, by_chance=False),
+    "expired-counts-as-replaced": Mutant(logger=gossip_loggers.ExpiredCountsAsReplaced),
     "published-on-one-disk": Mutant(logger=gossip_loggers.PublishedOnOneDisk),
     "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch, by_chance=False),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),

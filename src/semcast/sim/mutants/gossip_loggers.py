@@ -271,6 +271,29 @@ class KeyBesideTheBatch(Logger):
     journal_kind = _Keyless
 
 
+class _Hoarding(LogStream):
+    def crowded(self, most: int) -> int:  # noqa: ARG002
+        return 0
+
+
+class ReceiptsKeptForEver(Logger):
+    """Remembers what replaced each message until every session is past it, also one that never comes back."""
+
+    log_stream_kind = _Hoarding
+
+
+class _Levelling(LogStream):
+    def merge(self, below: int) -> None:
+        super().merge(below)
+        self.expired.drop(below)
+
+
+class ExpiredCountsAsReplaced(Logger):
+    """Forgets why messages left: says that something replaced what had expired."""
+
+    log_stream_kind = _Levelling
+
+
 class _NumberedAnew(Placing):
     def start(self, now: Nanos) -> None:
         books = self._books
