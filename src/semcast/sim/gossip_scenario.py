@@ -27,6 +27,8 @@ from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, sl
 
 SILENCE: Nanos = 2 * SECOND
 """After which a sender counts as gone: longer than most absences, and shorter than a healed group waits."""
+INACTIVE: Nanos = 8 * SECOND
+"""After which a session ends, where that is drawn: longer than any absence."""
 
 
 class Strangers(GossipSettings, frozen=True, kw_only=True):
@@ -204,6 +206,8 @@ def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:
     # Refused while the other one may be there, for all that one which has just started knows: asked later.
     later = scenario.duration + _NOTICED * settings.presence
     faults += [ForgetLogger(later, number, gone) for number in others]
+    if Random(f"inactive/{scenario.stack}/{scenario.seed}").random() < 0.5:
+        settings = msgspec.structs.replace(settings, inactive=INACTIVE)
     if rng.random() < 0.5:
         faults.append(Recover(told + rng.choice((1, 200, 2000)) * MILLISECOND, gone))
     return msgspec.structs.replace(

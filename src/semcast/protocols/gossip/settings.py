@@ -201,6 +201,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             rules.append("compacted")
         if (self.log_bytes or self.log_age) and self.retention is not Retention.LIMITS:
             rules.append(Retention.LIMITS.value)
+        if self.inactive < _TWO_DAYS:
+            rules.append("inactive")
         return "+".join(rules)
 
     @property

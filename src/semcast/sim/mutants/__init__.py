@@ -172,6 +172,7 @@ _LOGGERS: dict[str, Mutant] = {
     "published-twice": Mutant(logger=gossip_loggers.PublishedTwice, by_chance=False),
     "receipts-kept-for-ever": Mutant(logger=gossip_loggers.ReceiptsKeptForEver, by_chance=False),
     "expired-counts-as-replaced": Mutant(logger=gossip_loggers.ExpiredCountsAsReplaced),
+    "dead-sessions-of-others": Mutant(logger=gossip_loggers.DeadSessionsOfOthers),
     "published-on-one-disk": Mutant(logger=gossip_loggers.PublishedOnOneDisk),
     "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch, by_chance=False),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),

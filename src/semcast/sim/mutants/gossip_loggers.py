@@ -388,6 +388,17 @@ class ForgottenAwaited(Logger):
     colleagues_kind = _Faithful
 
 
+class _OfOthers(Departing):
+    def _is_inactive(self, now: Nanos, row: Row) -> bool:
+        return row.here and super()._is_inactive(now, row)
+
+
+class DeadSessionsOfOthers(Logger):
+    """Leaves it to the logger of a session to end it, also to one that is forgotten."""
+
+    departing_kind = _OfOthers
+
+
 class _Presumptuous(Ending):
     @property
     def decides(self) -> bool:

@@ -178,8 +178,7 @@ def gossip_collected(history: History) -> Verdict:
     ledger = ledger_of(history)
     if not history.info.quiesced or not ledger.running:
         return unknown("gossip_collected", "the run was not over, or no logger is there")
-    away = any(not each.there and each.left is None for each in ledger.sessions)
-    if ledger.disk_missed or ledger.leave_missed or away:
+    if ledger.disk_missed or ledger.leave_missed or ledger.somebody_away:
         return unknown("gossip_collected", "a disk was lost, or a session that is owed something is away")
     findings = Findings("gossip_collected")
     for log, row in ledger.readded:
@@ -275,7 +274,8 @@ def _collected_early(
 ) -> None:
     assert row.sender is not None
     leaves = session.last.leaves
-    if (leaves is not None and leaves.at <= row.at) or session.orphaned_at <= row.at:
+    over = min(session.orphaned_at, session.dismissed_at)
+    if (leaves is not None and leaves.at <= row.at) or over <= row.at:
         return
     counted = session.incarnations
     if any(each.at_most_once for each in counted):
