@@ -196,11 +196,7 @@ def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:
     at = rng.randrange(scenario.duration)
     told = at + rng.choice((0, 100, 1000)) * MILLISECOND
     faults: list[AnyFault] = [
-        fault
-        for fault in scenario.faults
-        if not (isinstance(fault, Recover) and fault.member == gone)
-        # Who is forgotten is on the disks of the others: at least one of these is not lost.
-        and not (isinstance(fault, DiskLost) and fault.member == others[0] and fault.at >= told)
+        fault for fault in scenario.faults if not (isinstance(fault, Recover) and fault.member == gone)
     ]
     faults += [Crash(at, gone, 0), ForgetLogger(told, rng.choice(others), gone)]
     # Refused while the other one may be there, for all that one which has just started knows: asked later.

@@ -34,6 +34,7 @@ from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import (
     Acknowledge,
+    Disown,
     Gossip,
     Heartbeats,
     Holding,
@@ -145,6 +146,7 @@ class Logger(Stack):
             Enroll: self.enrolling.on_enroll,
             Holding: self.ending.on_holding,
             Say: self.publishing.on_say,
+            Disown: self._on_reminded,
         }
         self._always: dict[type[Frame], Handler] = {
             Presence: self._on_presence,
@@ -455,6 +457,11 @@ class Logger(Stack):
         is lost, as with its disk. Raises ValueError where that cannot be.
         """
         self._forget(now, name, lambda: self.out.deliver(Answered(ticket, "forgotten")))
+
+    def _on_reminded(self, now: Nanos, _source: MemberId, frame: Disown) -> None:
+        """A member says which loggers are forgotten: that counts while this log is new, and knows nobody."""
+        if self.retaining.waits(now):
+            self.forgetting.remind(frame.names)
 
     def _forget(self, now: Nanos, name: str, done: Callable[[], None]) -> None:
         self.forgetting.forget(name, done)
