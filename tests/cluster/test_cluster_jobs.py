@@ -14,8 +14,8 @@ from tests.pipeline import histories
 from tests.pipeline.agreement import differences, in_memory, said
 
 from semcast.pipeline.failures import ClusterError
-from semcast.pipeline.profile.job import Settings, profiled
 from semcast.pipeline.profile.output import write_tables
+from semcast.pipeline.profile.profiling import Settings, profiled
 from semcast.pipeline.profile.read import read_trace
 from semcast.pipeline.session import seen_by_executors, slots
 from semcast.pipeline.sweep.spec import Spec, planned

@@ -76,7 +76,7 @@ def test_a_live_group_and_another_that_nobody_is_in(tmp_path: Path, sealed: bool
             await asyncio.to_thread(look)
 
     def look() -> None:
-        with served(name, "--also", f"{name}-nobody", *words) as address:
+        with served(name, f"{name}-nobody", *words) as address:
             found = until(address, lambda told: _seen(told) == [2, 0] and told["groups"][1]["problem"])
             groups = {group["group"]: group for group in found["groups"]}
             assert [view["members"] for view in groups[name]["views"]] == [["ann", "bob"]]
@@ -114,8 +114,8 @@ def test_a_recorded_run_is_played(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        ([], "name a group to watch, or a folder to --replay"),
-        (["g", "--replay", "here"], "name a group to watch, or a folder to --replay"),
+        ([], "name one or more groups to watch, or a folder to --replay"),
+        (["g", "--replay", "here"], "name one or more groups to watch, or a folder to --replay"),
         (["--replay", "/nonexistent"], "no such file or folder"),
         (["g", "--listen", "everywhere"], "--listen: 'everywhere' is not an address"),
         (["g", "--listen", "0.0.0.0:8080"], "everybody who reaches it could watch"),

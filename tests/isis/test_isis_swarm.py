@@ -24,7 +24,7 @@ def test_the_swarm_finds_nothing(policy: Policy) -> None:
 
 @pytest.mark.parametrize(
     ("mutant", "policy", "seed"),
-    [("discarded-at-flush", Policy.FULL, 2)],
+    [("discarded-at-flush", Policy.FULL, 1)],
 )
 def test_mutants_that_few_seeds_catch(mutant: str, policy: Policy, seed: int) -> None:
     """The others are caught by the swarm, or in `test_isis_directed.py`."""

@@ -14,7 +14,7 @@ from rich.console import Console
 from semcast.chaos.judge import judge
 from semcast.chaos.network import Lan, NoNamespacesError
 from semcast.demo.partition import CutNetwork, Partition, StoppedProcesses
-from semcast.demo.replication import Step, Story
+from semcast.demo.replication import ReplicationStory, Step
 from semcast.demo.servers import NAMES
 from semcast.demo.supervisor import DemoError
 from semcast.history import require_pyarrow
@@ -61,7 +61,7 @@ async def _demo(console: Console, partition: Partition, folder: Path) -> dict[st
         steps.append(step)
         console.print(f"{step.side:10} {step.level:12} {step.asked:26} {step.answer}", markup=False)
 
-    story = Story(partition, folder, tell)
+    story = ReplicationStory(partition, folder, tell)
     result = await story.run()
     judged = judge(story.journals, rest=story.rest)
     result["verdicts"] = {each.property: each.status for each in judged.findings}

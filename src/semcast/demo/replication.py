@@ -61,7 +61,7 @@ class Teller:
         await self._child.kill()
 
 
-class Story:
+class ReplicationStory:
     """Runs the demo.
 
     Args:

@@ -58,6 +58,8 @@ class PrivateRequest(msgspec.Struct, frozen=True, gc=False):
 
     to: MemberId
     payload: bytes
+    call: str = ""
+    """In a causal domain: the group whose calls it belongs to, if it does."""
 
 
 class ReadyRequest(msgspec.Struct, frozen=True, gc=False):

@@ -41,6 +41,9 @@ def domain(group: str, /, *, engine: str = "ordered", config: Path | None = None
     if not found.record:
         return Domain(group, link)
     from semcast.domains.recording import DomainRecording  # noqa: PLC0415 (histories need pyarrow: slow to load)
+    from semcast.history.schema import CAUSAL, TOTAL  # noqa: PLC0415
 
     # What it hears is what it told itself as a daemon, and that is recorded.
-    return Domain(group, link, recording=DomainRecording(Path(found.record), found.record_run, hears=False))
+    order = CAUSAL if causal else TOTAL
+    recording = DomainRecording(Path(found.record), found.record_run, hears=False, order=order)
+    return Domain(group, link, recording=recording)

@@ -102,6 +102,9 @@ class SendingSide(ABC):
         """A message to one program of the domain, at a place in the same order.
 
         It is for that session, not for its name. If there is none at that place, `Undeliverable` comes back.
+        In a causal domain it is for a member of a group that this program is in, too, and comes after all
+        that this program has sent and was given; what is sent next leaves when it has arrived.
+        `Undeliverable` says there that it shares no group with this program, or failed and may not have it.
         """
         [(_, size)] = portions([payload], 1, self._terms_bytes())
         await self._room(1, size, None, timeout)

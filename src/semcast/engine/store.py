@@ -13,7 +13,7 @@ import msgspec
 
 from semcast.engine.contents import Call
 from semcast.engine.errors import ReplicaError
-from semcast.engine.outcomes import Kept, Outcome, Outcomes
+from semcast.engine.outcomes import KeptOutcome, Outcome, Outcomes
 from semcast.engine.service import ActionError, Context, Procedure, Service
 from semcast.replication.actions import Asked
 
@@ -79,7 +79,7 @@ class State(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     position: int
     stamp: int
-    outcomes: Kept
+    outcomes: KeptOutcome
     service: bytes
 
 

@@ -38,7 +38,7 @@ from semcast.protocols.gossip.queries import (
     Taken,
     Told,
 )
-from semcast.protocols.gossip.runs import item_bytes
+from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.wire.annotations import to_wire
 
 _AHEAD = 4

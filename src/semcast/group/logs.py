@@ -84,15 +84,24 @@ class GroupLog(Onlooker):
         """What its group cannot promise."""
         _GROUP.warning("%s: %s joins with %s", self._group, plain(str(self._member)), what)
 
-    def waits(self, seconds: float, phase: str, members: Sequence[MemberId]) -> None:
+    def waits(self, seconds: float, phase: str, members: Sequence[MemberId], advice: str) -> None:
         """`join` has not come back yet."""
         _GROUP.warning(
-            "%s: %s has waited for %g s (%s, with %s): do others run, with the same settings and keys?",
+            "%s: %s has waited for %g s (%s, with %s): %s",
             self._group,
             plain(str(self._member)),
             seconds,
             phase,
             names(member for member in members if member != self._member) or "nobody",
+            advice,
+        )
+
+    def unread(self) -> None:
+        """A joiner waits for what this program has not read yet."""
+        _GROUP.warning(
+            "%s: a joiner waits for the state of %s, which has not read its events: iterate over the group",
+            self._group,
+            plain(str(self._member)),
         )
 
     def failed(self, error: BaseException) -> None:

@@ -22,27 +22,27 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.obsolescence import OperationTracker
 from semcast.patterns.operations import Changes, Commit, Part, Replica, Update, Value, Writer, assign
-from semcast.patterns.pattern import Outgoing, Pattern
+from semcast.patterns.pattern import Pattern, PatternMessage
 
 _REPLY = "\0"
 """Replies are items, too: their names begin with this, and those of the application do not."""
 
 
-class Outcome(NamedTuple):
+class Executed(NamedTuple):
     """What executing a request comes to: which items change, and what is answered."""
 
     changes: Changes
     reply: bytes
 
 
-class Answer(NamedTuple):
+class BackupReply(NamedTuple):
     """The reply to a request that was made here."""
 
     number: int
     reply: bytes
 
 
-Execute = Callable[[Mapping[str, bytes], bytes], Outcome]
+Execute = Callable[[Mapping[str, bytes], bytes], Executed]
 """Called with the state and a request, at the primary alone; must not raise."""
 
 
@@ -87,7 +87,7 @@ class PrimaryBackup(Pattern):
     >>> from semcast.core import Batch, View
     >>> def count(state, request):
     ...     value = int(state.get("count", b"0")) + int(request)
-    ...     return Outcome({"count": b"%d" % value}, b"now %d" % value)
+    ...     return Executed({"count": b"%d" % value}, b"now %d" % value)
     >>> service = PrimaryBackup(MemberId("p"), count)
     >>> service.on_delivery(ViewChange(View(1, (service.me,))))
     >>> service.request(b"5"), service.request(b"7")
@@ -118,7 +118,7 @@ class PrimaryBackup(Pattern):
         self._number = 0
         self._mine: dict[int, bytes] = {}  # made here, and not answered
         self._handed_in = 0  # requests of this member up to here are under way
-        self._answers: list[Answer] = []
+        self._answers: list[BackupReply] = []
 
     # For the application
 
@@ -139,7 +139,7 @@ class PrimaryBackup(Pattern):
         self._hand_in()
         return self._number
 
-    def take_answers(self) -> list[Answer]:
+    def take_answers(self) -> list[BackupReply]:
         """The answers that came since the last call."""
         answers, self._answers = self._answers, []
         return answers
@@ -158,7 +158,7 @@ class PrimaryBackup(Pattern):
         self._replies = restored.replies
         self._requests = restored.requests
 
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message to multicast."""
         return self._writer.waiting()
 
@@ -259,4 +259,4 @@ class PrimaryBackup(Pattern):
             if asked is not None and asked[1].number <= reply.number:
                 del self._requests[item]  # also if its own reply was purged
             if reply.origin == self.me and self._mine.pop(reply.number, None) is not None:
-                self._answers.append(Answer(reply.number, reply.reply))
+                self._answers.append(BackupReply(reply.number, reply.reply))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from semcast.obsolescence import OperationTracker
-from semcast.patterns.pattern import Outgoing
+from semcast.patterns.pattern import PatternMessage
 
 Value = bytes | None
 """Of an item; None deletes it."""
@@ -103,20 +103,22 @@ class Writer:
         self._queue.clear()
         self._place = 0
 
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message."""
         if not self._queue:
             return None
         first = self._queue[0]
         if isinstance(first, bytes):
-            return Outgoing(first, None)
+            return PatternMessage(first, None)
         if self._place == len(first):
-            return Outgoing(_encode(Commit(self._total)), self._tracker.commit_tag())
+            return PatternMessage(_encode(Commit(self._total)), self._tracker.commit_tag())
         item, value = first[self._place]
         count = self._counts.get(item, 0)
         if len(first) == 1:
-            return Outgoing(_encode(Update(item, value, count, self._total)), self._tracker.update_tag(item))
-        return Outgoing(_encode(Part(item, value, count + 1)), self._tracker.part_tag())
+            return PatternMessage(
+                _encode(Update(item, value, count, self._total)), self._tracker.update_tag(item)
+            )
+        return PatternMessage(_encode(Part(item, value, count + 1)), self._tracker.part_tag())
 
     def sent(self) -> None:
         """It left."""

@@ -10,7 +10,7 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.obsolescence import OperationTracker
 from semcast.patterns.operations import Changes, Commit, Part, Replica, Update, Value, Writer, assign
-from semcast.patterns.pattern import Outgoing, Pattern
+from semcast.patterns.pattern import Pattern, PatternMessage
 
 _read = msgspec.msgpack.Decoder(Part | Commit | Update).decode
 _read_state = msgspec.msgpack.Decoder(dict[str, dict[str, bytes]]).decode
@@ -88,7 +88,7 @@ class ReplicatedState(Pattern):
         for changes in self._writer.operations():
             assign(self._written, changes)
 
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message to multicast."""
         return self._writer.waiting()
 

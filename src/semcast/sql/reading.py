@@ -21,7 +21,7 @@ NOBODY: Final = threading.Event()
 """Of queries that nobody gives up: never set."""
 
 
-class Answer(NamedTuple):
+class QueryRows(NamedTuple):
     """What a query gave."""
 
     columns: tuple[str, ...]
@@ -58,10 +58,10 @@ class Reader:
         parameters: Sequence[Value],
         seconds: float = MAX_SECONDS,
         given_up: threading.Event = NOBODY,
-    ) -> Answer:
+    ) -> QueryRows:
         """Answer one query: `rows`, with the names of the columns."""
         rows = self.rows(sql, parameters, seconds, given_up)
-        return Answer(tuple([each[0] for each in self._cursor.description or ()]), rows)
+        return QueryRows(tuple([each[0] for each in self._cursor.description or ()]), rows)
 
     def rows(
         self,
@@ -140,7 +140,7 @@ class Readers:
         parameters: Sequence[Value],
         seconds: float = MAX_SECONDS,
         given_up: threading.Event = NOBODY,
-    ) -> Answer:
+    ) -> QueryRows:
         """Answer a query on the connection of this thread."""
         return self.mine().query(sql, parameters, seconds, given_up)
 

@@ -231,7 +231,10 @@ class Process:
 
     def open_disk(self, data: Path, group: str, name: str) -> SimulatedDisk:
         """On the disk of the host."""
-        platter = self.host.platters.setdefault((str(data), group, name), Platter())
+        key = str(data), group, name
+        if key not in self.host.platters:
+            self.host.platters[key] = Platter(self.host.scratch)
+        platter = self.host.platters[key]
         rng = Random(self._rng.getrandbits(64))
         made = SimulatedDisk(data / group / name, platter, self._scheduler, rng, self.wall() // 1_000_000)
         self._disks.append(made)

@@ -157,6 +157,17 @@ def _forgets(settings: GroupSettings) -> int:
     return 0 if settings.data else settings.minimum
 
 
+def _advice(settings: GroupSettings) -> str:
+    """A group without founders never begins, which no member can see from where it is."""
+    assert isinstance(settings, SynchronySettings)
+    if settings.bootstrap or settings.minimum:
+        return f"do {max(1, settings.minimum)} founders run, with the same settings and keys?"
+    return (
+        "it may join a group, but not form one. To form the first view, set minimum= at all members (more"
+        " than half of those that start), or bootstrap=True at one of them"
+    )
+
+
 def _largest(site: Site) -> int:
     return largest_message(site.settings, site.packet)
 
@@ -179,6 +190,7 @@ FAMILY = FAMILIES.register(
         transfers=True,
         admits=True,
         forgets=_forgets,
+        advice=_advice,
         visiting={"minimum": 0, "bootstrap": False},
         tailing="purge",
     )

@@ -30,8 +30,8 @@ from semcast.protocols.gossip.queries import (
     Trouble,
 )
 from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading, Stretch
-from semcast.protocols.gossip.runs import item_bytes
 from semcast.protocols.gossip.staging import NoRoomError, StageError
+from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 
 _PART = 1 << 14

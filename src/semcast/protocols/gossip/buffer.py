@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
-from semcast.protocols.gossip.runs import Runs
 from semcast.protocols.gossip.spans import Span
+from semcast.protocols.gossip.streamruns import StreamRuns
 
 
 class Kept:
@@ -24,7 +24,7 @@ class Kept:
     __slots__ = ("_latest", "_replaced", "messages")
 
     def __init__(self) -> None:
-        self.messages = Runs()
+        self.messages = StreamRuns()
         self._latest: dict[str, int] = {}
         self._replaced: dict[int, int] = {}
 

@@ -22,8 +22,8 @@ from semcast.protocols.gossip.keys import Place
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.queries import MAX_KEY
 from semcast.protocols.gossip.records import Published
-from semcast.protocols.gossip.runs import item_bytes
 from semcast.protocols.gossip.settings import GossipSettings
+from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.protocols.semantic.answers import LENGTH
 from semcast.wire.annotations import to_wire
 from semcast.wire.limits import check_message

@@ -17,10 +17,10 @@ from semcast.protocols.gossip.frames import Gone, Notice, some_spans
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.receiver import SKIPPED
-from semcast.protocols.gossip.runs import runs_of
 from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, Spans, first_of, spans_of, within
+from semcast.protocols.gossip.streamruns import runs_of
 from semcast.protocols.gossip.streams import WANTED
 
 _MOST_BYTES = 2 * WINDOW_BYTES

@@ -28,6 +28,8 @@ class ErrandTimer(Timer):
     ASK = "ask"
     BEACON = "beacon"
     AGE = "age"
+    MARK = "mark"
+    DIRECT = "direct"
 
 
 class Errands:
@@ -77,6 +79,10 @@ class Errands:
                     self._tell_all()
                 elif timer is ErrandTimer.BEACON:
                     self._show()
+                elif timer is ErrandTimer.MARK:
+                    self._ask_for_marks()
+                elif timer is ErrandTimer.DIRECT:
+                    self._domain.directs.ask(now)
                 elif timer is ErrandTimer.AGE:
                     self._ask_about_stamps()
                 else:
@@ -97,13 +103,18 @@ class Errands:
     def look(self, now: Nanos) -> None:
         """Plan what is to be told and asked."""
         domain = self._domain
-        if domain.program.fresh and (_OWN, ErrandTimer.TELL) not in self._times:
+        program = domain.program
+        if (program.fresh or program.fresh_sources) and (_OWN, ErrandTimer.TELL) not in self._times:
             self.set_timer(_OWN, ErrandTimer.TELL, now + self._delay)
+        if domain.directs.waits() and (_OWN, ErrandTimer.DIRECT) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.DIRECT, now + (self._pause << domain.directs.patience))
         beacon = domain.settings.beacon
         if beacon and domain.seats and (_OWN, ErrandTimer.BEACON) not in self._times:
             self.set_timer(_OWN, ErrandTimer.BEACON, now + beacon)
         if domain.policy.heard_of() and (_OWN, ErrandTimer.AGE) not in self._times:
             self.set_timer(_OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
+        if domain.policy.epoch and len(domain.line) and (_OWN, ErrandTimer.MARK) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.MARK, now + self._pause)
         waits = domain.program.settle() or bool(domain.departures)
         if not waits:
             self._patience = 0
@@ -123,11 +134,19 @@ class Errands:
             wanted = StableWanted(time.view, sorted(time.counts.items()))
             self._domain.out.announce(InGroup(number_of(name), wanted))
 
+    def _ask_for_marks(self) -> None:
+        """What the program is to be given waits for them."""
+        for seat, member, frame in self._domain.policy.marks_wanted(self._domain.line):
+            self.post(seat, [(member, frame)])
+
     def _tell_all(self) -> None:
         fresh, self._domain.program.fresh = self._domain.program.fresh, {}
         for seat in fresh.values():
             if self._domain.seats.get(seat.name) is seat:
                 self.tell(seat, None)
+        sources, self._domain.program.fresh_sources = self._domain.program.fresh_sources, {}
+        for source in sources.values():
+            self._domain.arrivals.answer(source)
 
     def tell(self, seat: Seat, whom: MemberId | None) -> None:
         """Say what the program here has taken: to one member, or to all."""

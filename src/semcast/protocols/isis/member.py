@@ -42,6 +42,7 @@ class GroupMember(VirtualSynchrony):
         """The seat has to know who comes along from the view before."""
         self._seat.begins(self.stream, event, welcome)
         super()._begin(now, welcome, event)
+        self._seat.began(welcome)
 
     def _serve(self, now: Nanos, change: Change) -> None:
         """Not in the next view, which has these members.
@@ -51,6 +52,7 @@ class GroupMember(VirtualSynchrony):
         assert self.stream is not None
         seat, time = self._seat, self._seat.time()
         seat.successors = tuple(change.members)
+        seat.end(self.stream, change.cut)
         lost = time is not None and any(count > change.cut[rank] for rank, count in time.counts.items())
         same = time is not None and time.view == self.stream.view().id
         seat.put_out = (lost and same) or dict(change.left).get(self.me) == "failed"

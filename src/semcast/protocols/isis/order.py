@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from semcast.core.messages import Batch
-from semcast.protocols.isis.stamps import Foreign, Head
+from semcast.protocols.isis.stamps import Ending, Foreign, Head, Times, merge
+from semcast.protocols.vsync.changes import report_of
+from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_head = msgspec.msgpack.Decoder(Head).decode
+_read_ending = msgspec.msgpack.Decoder(Ending).decode
 _NOTHING = Head([])
 
 
@@ -24,7 +27,7 @@ class Ticket:
     It stays there when messages of it are purged: what it says of other groups holds for those behind it.
     """
 
-    __slots__ = ("changed", "first", "last", "number", "order", "others", "rank")
+    __slots__ = ("changed", "epoch", "first", "last", "number", "order", "others", "rank")
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class Ticket:
         changed: Sequence[tuple[int, int]],
         others: Sequence[Foreign],
         number: int,
+        epoch: int = 0,
     ) -> None:
         self.order = order
         self.rank = rank
@@ -46,6 +50,8 @@ class Ticket:
         """What it comes after in other groups."""
         self.number = number
         """Of the first message, as its sender counts over all groups."""
+        self.epoch = epoch
+        """What belongs to lower ones is given to the program first."""
 
 
 class DomainOrder(CausalOrder):
@@ -71,6 +77,7 @@ class DomainOrder(CausalOrder):
         self._owed: dict[int, tuple[list[tuple[int, int]], list[Foreign]]] = {}  # what the next ticket says
         self._whole: dict[int, int] = {}  # numbers of messages of which pieces have come
         self._offsets = [0] * size
+        self._epochs = [0] * size
         self._told: int | None = None  # the offset of this member's own, as others know it
         self._said = _NOTHING
         self._full = _NOTHING  # what `_head` says
@@ -94,8 +101,9 @@ class DomainOrder(CausalOrder):
         number = seat.cutting
         if not number and self._told != seat.offset:
             number = seat.offset + self.lines.queued[me] + 1
-        self._said = Head(changed, seat.owed(), number)
-        return _encode(self._said) if changed or self._said.others or number else b""
+        epoch = seat.epoch if seat.epoch > self._epochs[me] else 0
+        self._said = Head(changed, seat.owed(), number, epoch)
+        return _encode(self._said) if changed or self._said.others or number or epoch else b""
 
     def sent(self) -> None:
         """Others are told what the head says."""
@@ -103,6 +111,8 @@ class DomainOrder(CausalOrder):
         seat = self.seat
         self._told = seat.cutting - self.lines.queued[self.lines.rank] if seat.cutting else seat.offset
         seat.said(self._said)
+        if self._said.epoch:
+            self._epochs[self.lines.rank] = self._said.epoch
 
     # Messages of all
 
@@ -123,6 +133,10 @@ class DomainOrder(CausalOrder):
         changed, others = self._owed.setdefault(rank, ([], []))
         changed += said.changed
         others += said.others
+        self.seat.keep(said.others)
+        if said.epoch > self._epochs[rank]:
+            self._epochs[rank] = said.epoch
+            self.seat.queued(self.lines.members[rank], said.epoch)
         if said.number and piece:
             self._whole[rank] = said.number
         elif said.number:
@@ -135,11 +149,36 @@ class DomainOrder(CausalOrder):
         if number is not None:
             self._offsets[rank] = number - batch.first
         changed, others = self._owed.pop(rank, ((), ()))
-        ticket = Ticket(
-            self, rank, batch.first, batch.last, changed, others, batch.first + self._offsets[rank]
-        )
+        number = batch.first + self._offsets[rank]
+        ticket = Ticket(self, rank, batch.first, batch.last, changed, others, number, self._epochs[rank])
         self.waiting[rank].append(ticket)
         self._enter(ticket)
+
+    # The end of the view
+
+    def report(self) -> bytes:
+        """What the next view has to begin with."""
+        ending = self.seat.ending()
+        return _encode(ending) if ending.epoch or ending.said else b""
+
+    def merge(self, reports: Sequence[bytes]) -> bytes | None:
+        """The largest of what members say."""
+        try:
+            endings = [_read_ending(report) for report in reports if report]
+        except msgspec.MsgspecError:
+            return None
+        if not endings:
+            return b""
+        said: Times = {}
+        for ending in endings:
+            for other in ending.said:
+                merge(said, other.group, other.view, other.counts)
+        listed = [Foreign(name, time.view, sorted(time.counts.items())) for name, time in said.items()]
+        return _encode(Ending(max(each.epoch for each in endings), listed))
+
+    def has(self, report: bytes) -> bool:  # noqa: ARG002
+        """It names nothing that has to come."""
+        return True
 
     def _whole_head(self, head: bytes) -> Head:
         self._read(head)
@@ -151,3 +190,12 @@ class DomainOrder(CausalOrder):
             self._stamp = self._full.changed
             self._head = head
         return self._stamp
+
+
+def ending_of(welcome: Welcome) -> Ending:
+    """What was agreed on when the view before this one ended."""
+    report = b"" if welcome.ended is None else report_of(welcome.ended.value)
+    try:
+        return _read_ending(report) if report else Ending()
+    except msgspec.MsgspecError:
+        return Ending()

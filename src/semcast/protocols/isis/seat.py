@@ -8,20 +8,36 @@ from typing import Protocol
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
+from semcast.protocols.isis.marks import Marks
 from semcast.protocols.isis.member import GroupMember
-from semcast.protocols.isis.order import DomainOrder, Ticket
+from semcast.protocols.isis.order import DomainOrder, Ticket, ending_of
 from semcast.protocols.isis.settings import IsisSettings
-from semcast.protocols.isis.stamps import Foreign, Head, Time, Times, merge
+from semcast.protocols.isis.stamps import Ending, Foreign, Head, Time, Times, merge
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
+
+_ENDED = 32
+"""Views of which it is remembered how they ended."""
+
+EndedView = tuple[tuple[MemberId, ...], tuple[int, ...]]
+"""Who was in a view that is over, and what of each belongs to it."""
 
 
 class Stamping(Protocol):
     """What a policy says of other groups."""
 
+    epoch: int
+    carries_said: bool
+
     def owed(self, seat: "Seat") -> list[Foreign]:
         """What those in this group are yet to be told."""
+
+    def queued(self, seat: "Seat", sender: MemberId, epoch: int) -> None:
+        """A message with an epoch has come."""
+
+    def began(self, seat: "Seat", floor: int, *, joined: bool) -> None:
+        """A view begins."""
 
 
 class Seat:
@@ -69,6 +85,8 @@ class Seat:
         """Of a process that is not in the next view: who is."""
         self.past: list[tuple[int, frozenset[MemberId]]] = []
         """Views that ended and their survivors, of whom not all are known to have all of it."""
+        self.ended: dict[int, EndedView] = {}
+        """The last views that ended here."""
         self.spoke: dict[MemberId, int] = {}
         """The latest view that members spoke in: who did has all that belongs to those before it."""
         self.told: Times = {}
@@ -81,6 +99,12 @@ class Seat:
         """The latest view that the program of each member has taken word of, this one's included."""
         self.former: tuple[MemberId, ...] = ()
         """Who was in the view before the current one."""
+        self.base: Times = {}
+        """What was ever said in this group of others, where that is kept."""
+        self.gate: Times = {}
+        """What was said there before this process joined, and its other groups have not reached."""
+        self.marks = Marks()
+        """What was said there of epochs."""
         self.spoken: deque[Head] = deque()
         """What was said with own messages that left, until the history was told."""
         self.offset = 0
@@ -124,9 +148,12 @@ class Seat:
         if view < following:
             return True
         stream = member.entered
-        if stream is None or view != stream.view().id:
+        if stream is None:
             return False
         order, size = self.order(stream), len(stream.members)
+        if view != stream.view().id:
+            # Of later views the process will not be, if it is in none of them: all before them must be given.
+            return member.is_out and stream is member.stream and not any(order.waiting)
         return all(rank < size and order.reached(rank) >= count for rank, count in counts)
 
     # Own messages
@@ -145,7 +172,30 @@ class Seat:
     def said(self, head: Head) -> None:
         """They were told."""
         self.spoken.append(head)
+        if head.epoch:
+            self.marks.said = head.epoch
         self.hear(head.others)
+        self.keep(head.others)
+
+    @property
+    def epoch(self) -> int:
+        """Of the process."""
+        return self._stamping.epoch
+
+    def ending(self) -> Ending:
+        """What the next view has to begin with."""
+        said = [Foreign(name, time.view, sorted(time.counts.items())) for name, time in self.base.items()]
+        return Ending(self._stamping.epoch, said)
+
+    def keep(self, others: Sequence[Foreign]) -> None:
+        """It was said in this group of others, and who joins will have to wait for it."""
+        if self._stamping.carries_said:
+            for other in others:
+                merge(self.base, other.group, other.view, other.counts)
+
+    def queued(self, sender: MemberId, epoch: int) -> None:
+        """A message with an epoch has come."""
+        self._stamping.queued(self, sender, epoch)
 
     def hear(self, others: Sequence[Foreign]) -> None:
         """Something was said in this group of other ones."""
@@ -162,6 +212,7 @@ class Seat:
             survivors = frozenset(member for member in members if member in old.members)
             self.past = [each for each in self.past if self._lacking(each, members)]
             self.past.append((old.view().id, survivors))
+            self.end(old, old.queued)
         base = dict(zip(members, welcome.base, strict=True))
         self.taken = {
             member: dict(base) if member in joined or member not in self.taken else self.taken[member]
@@ -176,6 +227,21 @@ class Seat:
         self.told_of = {member: self.told_of.get(member, 0) for member in members if member not in joined}
         if joined:
             self.told = {}  # who joins was told nothing
+        ending = ending_of(welcome)
+        self.marks.begins(members, ending.epoch)
+        self.keep(ending.said)
+        if old is None:
+            self.gate = {name: Time(time.view, dict(time.counts)) for name, time in self.base.items()}
+
+    def began(self, welcome: Welcome) -> None:
+        """It is here."""
+        self._stamping.began(self, ending_of(welcome).epoch, joined=bool(welcome.joined))
+
+    def end(self, old: ViewStream, cut: Sequence[int]) -> None:
+        """A view is over, and this much of each member belongs to it."""
+        self.ended[old.view().id] = old.members, tuple(cut)
+        if len(self.ended) > _ENDED:
+            del self.ended[next(iter(self.ended))]
 
     def heard(self, member: MemberId, view: int) -> None:
         """A member spoke in a view."""

@@ -90,7 +90,7 @@ _OURS = frozenset((CONF, SESSION, ASK, ORDERED, VIEW, TRANSITIONAL, DELIVER, PRI
 _HEARD = frozenset((VIEW, TRANSITIONAL, DELIVER, PRIVATE, LEFT))
 
 
-class Story:
+class LightStory:
     """All of a run."""
 
     def __init__(self, history: History) -> None:
@@ -131,18 +131,18 @@ def _text(event: Event) -> Text:
     return _decoder.decode(note.item) if isinstance(note, Item) else _NO_TEXT
 
 
-_stories: WeakKeyDictionary[History, Story] = WeakKeyDictionary()
+_stories: WeakKeyDictionary[History, LightStory] = WeakKeyDictionary()
 
 
-def story_of(history: History) -> Story:
+def story_of(history: History) -> LightStory:
     """The story of a history, read at the first call."""
     story = _stories.get(history)
     if story is None:
-        story = _stories[history] = Story(history)
+        story = _stories[history] = LightStory(history)
     return story
 
 
-class Standing:
+class ClientsStanding:
     """Where the local clients of a daemon stand, as its rows go by."""
 
     def __init__(self) -> None:

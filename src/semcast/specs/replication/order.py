@@ -6,7 +6,7 @@ from typing import NamedTuple
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
 from semcast.specs.replication.kinds import DONE
-from semcast.specs.replication.ledger import Action, Ledger, Life, Place, installed, ledger_of
+from semcast.specs.replication.ledger import Action, GreenPlace, Ledger, Life, installed, ledger_of
 from semcast.specs.verdict import Findings, Verdict
 
 
@@ -30,7 +30,7 @@ def repl_total_order(history: History) -> Verdict:
     return findings.verdict()
 
 
-def _lost_by_all(ledger: Ledger, life: Life, position: int, place: Place) -> bool:
+def _lost_by_all(ledger: Ledger, life: Life, position: int, place: GreenPlace) -> bool:
     """Whether all of the primary in which it was green crashed before anybody had it on its disk."""
     at = place.event
     before = [install for install in life.installs if install.index < at.index] or life.installs[:1]
@@ -80,7 +80,7 @@ def _fifo_faults(ledger: Ledger) -> Iterator[Fault]:
             yield Fault(UNORDERED, reason, place.event)
 
 
-def _walk(ledger: Ledger) -> Iterator[tuple[Life, int, Place, int]]:
+def _walk(ledger: Ledger) -> Iterator[tuple[Life, int, GreenPlace, int]]:
     """Every green of every life, with the last index of its creator before it."""
     for lives in ledger.by_server.values():
         had: dict[int, Action] = {}
