@@ -87,10 +87,7 @@ def gossip_durable(history: History) -> Verdict:
 def gossip_closed(history: History) -> Verdict:
     """All loggers agree on where a stream ended, for ever. What a disk knew that was lost does not count."""
     findings = Findings("gossip_closed")
-    logs = ledger_of(history).logs
-    lost = {(log.logger, log.identity) for log in logs if log.gone}
-    opened = [row for row in history.events if row.kind is OPENED]
-    of_lost = {row.process for row in opened if (row.process.name, row.order) in lost}
+    of_lost = _of_logs(history, {log for log in ledger_of(history).logs if log.gone})
     ends: dict[MemberId, Event] = {}
     for row in history.events:
         if row.kind is CLOSED and row.sender is not None and row.process not in of_lost:
@@ -104,25 +101,37 @@ def gossip_closed(history: History) -> Verdict:
 
 
 def gossip_forgotten(history: History) -> Verdict:
-    """Where the run is over: all loggers agree whom they go on without, and none of these is there."""
+    """Where the run is over: all loggers agree whom they go on without, and none of these is there.
+
+    What was on lost disks alone nobody knows any more, but members that were told: they remind a new log.
+    """
     ledger = ledger_of(history)
     if not history.info.quiesced:
         return unknown("gossip_forgotten", "the run was not over")
     findings = Findings("gossip_forgotten")
     known: dict[str, set[str]] = {}
+    of_lost = _of_logs(history, {log for log in ledger.logs if log.lost})
     for row in history.events:
-        if row.kind is FORGOT:
+        if row.kind is FORGOT and row.process not in of_lost:
             known.setdefault(row.process.name, set()).update(each.name for each in row.members or ())
+    forgotten = set().union(*known.values())
     for name in ledger.running:
-        for lacking in sorted(ledger.forgotten - known.get(name, set())):
+        for lacking in sorted(forgotten - known.get(name, set())):
             findings.count(1)
             findings.example(f"{name} still waits for {lacking}, which others have forgotten")
     for process in history.processes:
         over = any(row.kind in GONE for row in history.of(process))
-        if process.name in ledger.forgotten and ledger.running and not over:
+        if process.name in forgotten and ledger.running and not over:
             findings.count(1)
             findings.example(f"{process} is there, though the other loggers have forgotten it")
     return findings.verdict()
+
+
+def _of_logs(history: History, logs: set[Log]) -> set[MemberId]:
+    """The processes that had one of these logs."""
+    named = {(log.logger, log.identity) for log in logs}
+    opened = [row for row in history.events if row.kind is OPENED]
+    return {row.process for row in opened if (row.process.name, row.order) in named}
 
 
 def gossip_admitted(history: History) -> Verdict:
