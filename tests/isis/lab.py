@@ -75,10 +75,10 @@ class Lab:
 
     # What happens
 
-    def send(self, letter: str, group: str, name: str) -> None:
+    def send(self, letter: str, group: str, name: str, *, ordered: bool = False) -> None:
         """A program sends a message."""
         process = self.at[letter]
-        self._names[letter, process.cast(group, [name.encode()])] = name
+        self._names[letter, process.cast(group, [name.encode()], ordered=ordered)] = name
         process.settle(self.now)
         self._drain(letter)
 

@@ -271,7 +271,7 @@ def test_a_purged_message_hands_on_what_it_says_of_other_groups(
     sender, me = MemberId("p"), MemberId("q")
     lines: Any = SimpleNamespace(members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1)
     tickets: list[Ticket] = []
-    seat: Any = SimpleNamespace(keep=lambda _others: None)
+    seat: Any = SimpleNamespace(keep=lambda _others: None, member=SimpleNamespace(is_out=False))
     order = kind(lines, 1, 0, seat, tickets.append)
     order.skipped(0, 1, msgspec.msgpack.encode(Head([], [Foreign("g", 1, [(0, 3)])])))
     order.lined_up(batch_of(sender, 2, [b"later"]))

@@ -37,6 +37,12 @@ def test_who_was_put_out_while_it_asked_to_leave_is_out_of_all_groups() -> None:
     assert finding.clean, finding.broken
 
 
+def test_who_leaves_may_be_in_an_older_and_larger_view() -> None:
+    """Seed 2073: its program was in a view of more members than the one that it left."""
+    finding = examine(scenario_of("isis", 2073))
+    assert finding.clean, finding.broken
+
+
 def test_a_flush_does_not_return_in_a_view_that_ended_without_its_process() -> None:
     """Seed 80007: who slept while it was put out sent in its old view, and its flush returned at once."""
     finding = examine(scenario_of("isis", 80007, IsisVariant(policy=Policy.FULL, resilience="0")))

@@ -47,26 +47,18 @@ class Driver:
                 continue
         self._process.wait()
 
-    def kill_executor(self) -> bool:
-        """One executor that is a process of its own, if there is any."""
-        assert self._process is not None
-        for pid in descendants(self._process.pid):
-            if "CoarseGrainedExecutorBackend" in _command(pid):
-                os.kill(pid, signal.SIGKILL)
-                return True
-        return False
-
     def kill_worker(self) -> bool:
         """One Python process that reads or writes rows."""
         assert self._process is not None
         for pid in reversed(descendants(self._process.pid)):
-            if "pyspark" in _command(pid) and "daemon" in _command(pid) and not _children(pid):
+            if "pyspark" in command_of(pid) and "daemon" in command_of(pid) and not _children(pid):
                 os.kill(pid, signal.SIGKILL)
                 return True
         return False
 
 
-def _command(pid: int) -> str:
+def command_of(pid: int) -> str:
+    """How a process was started; nothing if it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except OSError:

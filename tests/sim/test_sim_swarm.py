@@ -139,6 +139,11 @@ CAUGHT_AT = {
     ("calls", "transitional-ignored"): 62,
     ("calls", "nobody-takes-over"): 27,
     ("calls", "replies-overtake"): 4,
+    ("gateway", "half-a-batch"): 2,
+    ("gateway", "keys-forgotten"): 10,
+    ("gateway", "key-beside-the-batch"): 10,
+    ("gateway", "stages-forgotten"): 8,
+    ("gateway", "keys-trimmed"): 68,
 }
 
 

@@ -94,7 +94,7 @@ class _Text:
 
     def __init__(self) -> None:
         self._live = sys.stdout.isatty()
-        self._told = ""
+        self._checked: tuple[str, ...] = ()
 
     def violation(self, found: "Watched") -> None:
         """At once."""
@@ -103,6 +103,10 @@ class _Text:
 
     def progress(self, look: "FolderLook") -> None:
         """What was judged so far; where nobody looks, only when there is something new."""
+        if look.judged != self._checked:
+            self._checked = look.judged
+            self._clear()
+            print(f"checking {', '.join(look.judged)}", flush=True)
         suspected = f", {look.suspected} suspected" if look.suspected else ""
         text = (
             f"{look.events:,} events of {look.processes} processes ({look.running} running),"

@@ -1,7 +1,7 @@
-"""The mark of messages that belong to calls, where others have an annotation.
+"""Marks of messages, where others have an annotation: that they belong to calls, or to the order of a domain.
 
-It is a k-enumeration that replaces nothing, with a base that no position ever has. So nothing becomes
-obsolete because of a call, and a call never becomes obsolete.
+They are k-enumerations that replace nothing, with a base that no position ever has. So nothing becomes
+obsolete because of such a message, and it never becomes obsolete.
 """
 
 from semcast.core.annotations import Annotation, KEnumeration
@@ -9,6 +9,8 @@ from semcast.core.ids import MAX_NUMBER
 
 MARK = KEnumeration(MAX_NUMBER, 0, total=True)
 """The annotation of whatever calls send."""
+ORDERED = KEnumeration(MAX_NUMBER - 1, 0, total=True)
+"""That of messages that have a place in the one order of a causal domain."""
 
 
 def is_mark(note: Annotation | None) -> bool:
@@ -18,3 +20,12 @@ def is_mark(note: Annotation | None) -> bool:
     (True, False)
     """
     return type(note) is KEnumeration and note.base == MAX_NUMBER and not note.bitmap
+
+
+def is_ordered(note: Annotation | None) -> bool:
+    """Whether an annotation says that a message has a place in the one order of a causal domain.
+
+    >>> is_ordered(ORDERED), is_ordered(MARK)
+    (True, False)
+    """
+    return type(note) is KEnumeration and note.base == MAX_NUMBER - 1 and not note.bitmap

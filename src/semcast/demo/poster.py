@@ -209,7 +209,7 @@ def _foot(canvas: Canvas) -> None:
     lines: Sequence[str] = (
         "A quote replaces the one before it of the same stock. With plain reliability a member that is full"
         " stops everybody. Semcast skips replaced quotes, for that member alone.",
-        "Nobody waits, nothing that counts is lost, and all five tables are the same in the end."
+        "Nobody waits for p4, nothing that counts is lost, and all five tables are the same in the end."
         " The views above are agreed: members see the same ones, also around a kill -9.",
     )
     for number, words in enumerate(lines):

@@ -57,7 +57,10 @@ class CausalLink(LocalLink):
 
     def _ask(self, stack: Isis, now: Nanos, request: Request) -> None:
         if isinstance(request, CastRequest):
-            stack.cast(request.groups[0], request.payloads, request.items, marked=is_call(request.groups))
+            marked = is_call(request.groups)
+            stack.cast(
+                request.groups[0], request.payloads, request.items, marked=marked, ordered=request.ordered
+            )
         elif isinstance(request, JoinRequest):
             settings = self._settings
             assert isinstance(settings, IsisGroupSettings)

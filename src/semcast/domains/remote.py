@@ -165,13 +165,13 @@ class RemoteLink:
             await asyncio.wait_for(self._welcomed.wait(), _ANSWER)
         except TimeoutError:
             self._drop()
-            raise ConnectionError("it does not say welcome") from None
+            raise ConnectionError("the daemon did not answer in time") from None
         ended = self._caller.ended
         if self._caller.connected:
             return
         self._drop()
         if ended is None:
-            raise ConnectionError("it closed the connection")
+            raise ConnectionError("the daemon closed the connection")
         cause = f"the daemon at {self.place.where} refuses: {ended.text}"
         if ended.code in _FOR_GOOD:
             raise GroupError(cause)

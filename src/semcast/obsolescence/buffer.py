@@ -72,13 +72,13 @@ class PurgingBuffer:
         "_indexes",
         "_limit_bytes",
         "_limit_messages",
-        "_messages",
         "_order",
         "_plain",
         "_purging",
         "_receipts",
         "_sender",
         "_thinned",
+        "messages",
     )
 
     def __init__(
@@ -95,7 +95,8 @@ class PurgingBuffer:
         self._fresh: deque[Batch] = deque()  # lazy: came after all entries, and is not in the index yet
         self._order: deque[int] = deque()  # keys of the oldest entries, and of some that left
         self._plain = 0  # the last key given to a batch without annotation: they count down
-        self._messages = 0
+        self.messages = 0
+        """Messages held, also `len`; only the buffer writes it."""
         self._bytes = 0
         self._indexes: dict[MemberId, SenderIndex] = {}
         self._sender: MemberId | None = None  # the sender looked up last, and its index
@@ -105,7 +106,7 @@ class PurgingBuffer:
         self._thinned: list[Purged] = []  # the receipts of runs
 
     def __len__(self) -> int:
-        return self._messages
+        return self.messages
 
     @property
     def bytes(self) -> int:
@@ -124,7 +125,7 @@ class PurgingBuffer:
 
     def held(self) -> tuple[int, int]:
         """Messages, and their payload bytes."""
-        return self._messages, self._bytes
+        return self.messages, self._bytes
 
     def __iter__(self) -> Iterator[Batch]:
         """The entries, oldest first."""
@@ -135,7 +136,7 @@ class PurgingBuffer:
         if self._purging is LAZY:
             if not self._bounded or self._fits(batch):
                 self._fresh.append(batch)
-                self._messages += len(batch.payloads)
+                self.messages += len(batch.payloads)
                 self._bytes += batch.size
                 return True
             self._settle()
@@ -172,7 +173,7 @@ class PurgingBuffer:
                 self.add(batch)
             return
         self._fresh.extend(batches)
-        self._messages += sum([len(batch.payloads) for batch in batches])
+        self.messages += sum([len(batch.payloads) for batch in batches])
         self._bytes += sum([batch.size for batch in batches])
 
     def victims(self, batch: Batch) -> list[Batch]:
@@ -277,7 +278,7 @@ class PurgingBuffer:
         """Lazy purging: purge messages known to be obsolete, oldest first; returns how many there were."""
         if self._purging is not LAZY:
             return 0
-        thinned = self._thin() if most >= self._messages else 0
+        thinned = self._thin() if most >= self.messages else 0
         self._settle()
         condemned, entries, indexes = self._condemned, self._entries, self._indexes
         found = list(islice(condemned.items(), most))
@@ -288,7 +289,7 @@ class PurgingBuffer:
             size += victim.size
             indexes[victim.sender].remove(key, victim)
             self._receipts.append((victim, by))
-        self._messages -= len(found)
+        self.messages -= len(found)
         self._bytes -= size
         return thinned + len(found)
 
@@ -390,7 +391,7 @@ class PurgingBuffer:
             self._bytes -= batch.size - sum([each.size for each in kept])
         self._fresh = fresh
         count = len(self._thinned) - before
-        self._messages -= count
+        self.messages -= count
         return count
 
     def _grow(self, grown: int) -> bool:
@@ -406,7 +407,7 @@ class PurgingBuffer:
             return False
         self._plain = key = self._plain - 1
         self._entries[key] = batch
-        self._messages += len(batch.payloads)
+        self.messages += len(batch.payloads)
         self._bytes += batch.size
         return True
 
@@ -418,7 +419,7 @@ class PurgingBuffer:
             self._condemn(victims, batch, index)
         key = index.base + batch.first
         self._entries[key] = batch
-        self._messages += 1
+        self.messages += 1
         self._bytes += batch.size
         index.insert(key, batch)
         return True
@@ -462,7 +463,7 @@ class PurgingBuffer:
 
     def _fits(self, batch: Batch, without: Sequence[int] = ()) -> bool:
         limit = self._limit_messages
-        if limit is not None and self._messages + len(batch.payloads) - len(without) > limit:
+        if limit is not None and self.messages + len(batch.payloads) - len(without) > limit:
             return False
         limit = self._limit_bytes
         if limit is None:
@@ -494,16 +495,16 @@ class PurgingBuffer:
             index.remove(key, batch)
             if self._condemned:
                 self._condemned.pop(key, None)
-        self._messages -= len(batch.payloads)
+        self.messages -= len(batch.payloads)
         self._bytes -= batch.size
         return batch
 
     def _pop_fresh(self, most: int, taken: list[Batch]) -> None:
         fresh = self._fresh
-        if self._messages <= most:
+        if self.messages <= most:
             taken.extend(fresh)
             fresh.clear()
-            self._messages = self._bytes = 0
+            self.messages = self._bytes = 0
             return
         while most > 0:
             batch = fresh.popleft()
@@ -514,14 +515,14 @@ class PurgingBuffer:
                 count = most
             taken.append(batch)
             most -= count
-            self._messages -= count
+            self.messages -= count
             self._bytes -= batch.size
 
     def _cut(self, key: int, batch: Batch, last: int) -> Batch:
         """Take the messages up to `last` and leave the others in place."""
         part = batch.cut(batch.first, last)
         self._entries[key] = batch.cut(last + 1, batch.last)
-        self._messages -= len(part.payloads)
+        self.messages -= len(part.payloads)
         self._bytes -= part.size
         return part
 

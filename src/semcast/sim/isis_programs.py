@@ -36,6 +36,8 @@ class IsisPlan(msgspec.Struct, frozen=True, kw_only=True):
     """So many messages at most a program answers, each with a chance of one in three."""
     directs: float = 0.0
     """The chance that an answer goes to the one who said it alone."""
+    ordered: float = 0.0
+    """The chance that messages have a place in the one order of the domain."""
     calls: str = ""
     """The group in which programs call each other, if they do."""
     many: int = 2
@@ -208,7 +210,9 @@ class DomainProcess(Isis):
         """Send, if the program is in the group, and may."""
         items = None if item is None else [item] * run
         try:
-            first = self.cast(group, [b"m" * self._chance.choice((1, 20))] * run, items)
+            payload = b"m" * self._chance.choice((1, 20))
+            ordered = items is None and self.plan.ordered > 0 and self._chance.random() < self.plan.ordered
+            first = self.cast(group, [payload] * run, items, ordered=ordered)
         except Refused:
             return  # it is not there, or has no credit
         if self.book is not None and group == self.book.group and items is None and self._calls is not None:
@@ -227,7 +231,7 @@ class DomainProcess(Isis):
     def pending(self) -> int:
         """What is yet to happen: what is asked for, what is received, and groups that are joined."""
         joining = sum(seat.entered is None for seat in self.seats.values())
-        return super().pending() + len(self.line) + len(self.arrivals) + joining
+        return super().pending() + len(self.line) + len(self.arrivals) + len(self.totals) + joining
 
 
 class Act(Deed, frozen=True, tag="isis-act", kw_only=True):

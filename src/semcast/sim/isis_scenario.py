@@ -41,6 +41,7 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
         answers=rng.choice((0, 10, 30)),
         many=rng.choice((1, 4)),
         calls=groups[0][0] if calls else "",
+        ordered=Random(f"isis/ordered/{seed}").choice((0.0, 0.0, 0.3, 1.0)),
         directs=Random(f"isis/directs/{seed}").choice((0.0, 0.3, 0.7)),
     )
     faults = _trouble(rng, size, duration)

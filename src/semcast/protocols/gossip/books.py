@@ -161,7 +161,7 @@ class Books:
         elif isinstance(record, Abandoned):
             self.stages.drop(record.stages)
         elif isinstance(record, Keyed):
-            self.keys.add(record.key, record.sender, record.first, record.count)
+            self.keys.add(record.key, record.sender, record.first, record.count, record.position)
         elif isinstance(record, Counted):
             self.positions.count_from(record.next)
             for span in record.trimmed:
@@ -208,6 +208,7 @@ class Books:
                 self.release(stream, key, first, stages)
             case Placed(position=position, first=first, count=count, at=at):
                 self.positions.restore(Run(position, record.sender, first, count, at))
+                self.keys.place(record.sender, first, first + count - 1, position)
                 stream.placed = max(stream.placed, first + count - 1)
             case ReplacedAll(pairs=pairs):
                 for seq, by in pairs:
@@ -244,8 +245,8 @@ class Books:
         for run in self.positions.present(self.has):
             yield Placed(*run)
         yield Counted(self.positions.next, list(self.positions.trimmed))
-        for key, (sender, first, last) in self.keys.all():
-            yield Keyed(key, sender, first, last - first + 1)
+        for key, batch in self.keys.all():
+            yield Keyed(key, batch.sender, batch.first, batch.position, batch.last - batch.first + 1)
         yield from self.stages.records()
         for row in self.rows.all():
             yield admitted(row)

@@ -6,7 +6,7 @@ from semcast.core.annotations import Annotation
 from semcast.core.ids import Nanos
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.intake import Intake
-from semcast.protocols.gossip.keys import Place
+from semcast.protocols.gossip.keys import Batched
 from semcast.protocols.gossip.publishing import Answer, Publishing, check_batch, check_key
 from semcast.protocols.gossip.staging import Staging
 
@@ -68,11 +68,11 @@ class Gateway:
             answer("abandoned", 0)
             self._intake.flush(now)
 
-    def _logged(self, now: Nanos, key: bytes, place: Place, answer: Answer) -> None:
+    def _logged(self, now: Nanos, key: bytes, place: Batched, answer: Answer) -> None:
         self._intake.published(self._publishing.stream(), place.last - place.first + 1)
         self._intake.flush(now)  # it is logged before anybody is told so
         self._answer(now, key, place, "logged", answer)
 
-    def _answer(self, now: Nanos, key: bytes, place: Place, level: str, answer: Answer) -> None:
+    def _answer(self, now: Nanos, key: bytes, place: Batched, level: str, answer: Answer) -> None:
         self._publishing.answer(key, place, level, answer)
         self._intake.flush(now)

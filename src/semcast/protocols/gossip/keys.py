@@ -1,17 +1,20 @@
 """The keys of batches that were published: the newest so many."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from semcast.core.ids import MemberId
 
 
-class Place(NamedTuple):
-    """Where a batch is: messages of a stream."""
+class Batched(msgspec.Struct, frozen=True):
+    """Where a batch is, or was: its messages may have left the log."""
 
     sender: MemberId
     first: int
     last: int
+    position: int | None = None
+    """Of its first message; None until it has one."""
 
 
 class Keys:
@@ -20,24 +23,41 @@ class Keys:
     >>> keys, log = Keys(2), MemberId("log")
     >>> for number, key in enumerate((b"a", b"b", b"c"), 1):
     ...     keys.add(key, log, number, 1)
-    >>> keys.get(b"a"), keys.get(b"c")
-    (None, Place(sender=MemberId(name='log', incarnation=0), first=3, last=3))
+    >>> keys.place(log, 2, 3, 40)
+    >>> keys.get(b"a"), keys.get(b"c").first, keys.get(b"c").position
+    (None, 3, 41)
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._keys: dict[bytes, Place] = {}
+        self._keys: dict[bytes, Batched] = {}
+        self._unplaced: dict[MemberId, list[bytes]] = {}
 
-    def add(self, key: bytes, sender: MemberId, first: int, count: int) -> None:
+    def add(self, key: bytes, sender: MemberId, first: int, count: int, position: int | None = None) -> None:
         """A batch was published, as so many messages of this stream from `first` on."""
-        self._keys[key] = Place(sender, first, first + count - 1)
+        self._keys[key] = Batched(sender, first, first + count - 1, position)
+        if position is None:
+            self._unplaced.setdefault(sender, []).append(key)
         if len(self._keys) > self._most:
             del self._keys[next(iter(self._keys))]
 
-    def get(self, key: bytes) -> Place | None:
+    def place(self, sender: MemberId, first: int, last: int, position: int) -> None:
+        """Messages of a stream were given positions, from this one on."""
+        left = []
+        for key in self._unplaced.pop(sender, ()):
+            batch = self._keys.get(key)
+            if batch is not None and first <= batch.first <= last:
+                at = position + batch.first - first
+                self._keys[key] = Batched(sender, batch.first, batch.last, at)
+            elif batch is not None:
+                left.append(key)
+        if left:
+            self._unplaced[sender] = left
+
+    def get(self, key: bytes) -> Batched | None:
         """Where its batch is, if it is known."""
         return self._keys.get(key)
 
-    def all(self) -> Iterator[tuple[bytes, Place]]:
+    def all(self) -> Iterator[tuple[bytes, Batched]]:
         """The oldest first."""
         return iter(self._keys.items())

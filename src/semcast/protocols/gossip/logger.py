@@ -418,8 +418,8 @@ class Logger(Stack):
     def _on_gossip(self, now: Nanos, source: MemberId, frame: Gossip) -> None:
         self.finding.compare(now, source, frame)
         self.serving.serve(now, source, frame.wanted, frame.round)
-        if frame.idle != self._idle.hash(source, frame.round):
-            for part in entries(self._idle.entries()):
+        if not frame.gap and frame.idle != self._idle.hash(source, frame.round):
+            for part in entries(self._idle.some(frame.round)):
                 if part:
                     self.out.send(source, Heartbeats(frame.round, part))
 

@@ -430,11 +430,12 @@ class Member(Stack):
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
         """Hand over who is there, what will not come, and what is next of each stream."""
-        views = [self.roster.change()] if self._has_news() else []
+        views = [self.roster.change()] if self.roster.changed and self._has_news() else []
         losses = self.receiver.losses()
         batches = self.receiver.deliver(most)
         if batches:
-            self.sending.unblock()
+            if self.sending.blocked:
+                self.sending.unblock()
             if self.fetching.behind:
                 self.fetching.go_on()
         return [*views, *losses, *batches] if views or losses else batches

@@ -18,7 +18,7 @@ from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.data import data_of
 from semcast.protocols.gossip.frames import Said, Say
 from semcast.protocols.gossip.journal import Journal
-from semcast.protocols.gossip.keys import Place
+from semcast.protocols.gossip.keys import Batched
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.queries import MAX_KEY
 from semcast.protocols.gossip.records import Published
@@ -63,7 +63,7 @@ class Publishing:
         key: bytes,
         payloads: Sequence[bytes],
         annotations: Sequence[Annotation | None],
-    ) -> Place:
+    ) -> Batched:
         """Log a batch, and have it sent to all when it is on disk; returns where it is."""
         stream = self.stream()
         first = stream.contiguous + 1
@@ -78,7 +78,7 @@ class Publishing:
             stream.store(batch)
         stream.messages.place(first, batches[-1].last, position)
         self.send(batches)
-        return Place(self._me, first, batches[-1].last)
+        return Batched(self._me, first, batches[-1].last)
 
     def stream(self) -> LogStream:
         """Of this logger."""
@@ -109,17 +109,18 @@ class Publishing:
         if sent < last.last:
             self._out.multicast(data_of(last.cut(last.last, last.last)))
 
-    def answer(self, key: bytes, place: Place, level: str, answer: Answer) -> None:
+    def answer(self, key: bytes, batch: Batched, level: str, answer: Answer) -> None:
         """As soon as enough loggers have it on disk; then the program may forget it, as a sender does."""
 
         def settled(enough: bool) -> None:
             if enough:
-                count = place.last - place.first + 1
-                self._out.deliver(Note("letgo", sender=place.sender, seq=place.first, count=count))
-            position = self._books.positions.of(place.sender, place.first)
-            answer(level if enough else "again", position or 0)
+                count = batch.last - batch.first + 1
+                self._out.deliver(Note("letgo", sender=batch.sender, seq=batch.first, count=count))
+            known = self._books.keys.get(key)  # its messages may have left the log since
+            position = 0 if known is None or known.position is None else known.position
+            answer(level if enough else "again", position)
 
-        self._journal.then(lambda _now: self._copying.wait(key, place.sender, place.last, settled))
+        self._journal.then(lambda _now: self._copying.wait(key, batch.sender, batch.last, settled))
 
     def on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
         """Which number was given last: those that are not on disk may be given again."""

@@ -15,7 +15,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.journal import Journal
-from semcast.protocols.gossip.keys import Place
+from semcast.protocols.gossip.keys import Batched
 from semcast.protocols.gossip.publishing import Answer, Publishing, check_messages
 from semcast.protocols.gossip.records import Abandoned, Released, Staged
 from semcast.protocols.gossip.settings import GossipSettings
@@ -78,7 +78,7 @@ class Staging:
         stages.touch(now, stage)
         self._journal.then(lambda _now: answer("staged", 0))
 
-    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Place:
+    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Batched:
         """Log the pieces of stages as one batch; returns where it is.
 
         Raises StageError unless all pieces are there: half a batch is never published.
@@ -90,7 +90,7 @@ class Staging:
         runs = self._books.release(stream, key, first, stages)
         self.abandon(self._books.stages.beside([stage for stage, _ in stages]))
         self._publishing.send(runs)
-        return Place(self._me, first, stream.contiguous)
+        return Batched(self._me, first, stream.contiguous)
 
     def _check(self, stages: Sequence[tuple[str, int]]) -> None:
         if not sum(pieces for _, pieces in stages):

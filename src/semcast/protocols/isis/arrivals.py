@@ -30,7 +30,8 @@ _read_head = msgspec.msgpack.Decoder(Head).decode
 class DirectTicket:
     """A direct message that has its place in the line of the program."""
 
-    __slots__ = ("epoch", "group", "head", "marked", "nth", "others", "payload", "source")
+    ordered, turn = False, 0
+    __slots__ = ("epoch", "group", "head", "lamport", "marked", "nth", "others", "payload", "place", "source")
 
     def __init__(
         self, source: "Source", group: str, view: int, head: Head, nth: int, payload: bytes, *, marked: bool
@@ -42,6 +43,9 @@ class DirectTicket:
         self.nth = nth
         self.payload = payload
         self.marked = marked
+        self.lamport = head.lamport
+        self.place = 0
+        """In the line."""
         self.others = [Foreign(group, view, head.changed), *head.others]
         """What it comes after, in its own group, too."""
 

@@ -110,7 +110,8 @@ class Directs:
         domain.policy.sends(seat)
         time = seat.time()
         assert time is not None
-        head = Head(sorted(time.counts.items()), self.stamp(seat), letter.number, domain.policy.epoch)
+        stamp, epoch = self.stamp(seat), domain.policy.epoch
+        head = Head(sorted(time.counts.items()), stamp, letter.number, epoch, seat.totals.lamport)
         domain.notes.sent_to(seat.name, letter, time.view, head)
         domain.stats.sent += 1
         if letter.to == domain.me:

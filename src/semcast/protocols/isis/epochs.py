@@ -19,6 +19,7 @@ from semcast.protocols.isis.policies import AnyTicket, Full, group_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import IsisSettings
 from semcast.protocols.isis.stamps import Foreign, Time
+from semcast.protocols.isis.total import may_precede
 from semcast.protocols.vsync.stream import ViewStream
 
 
@@ -132,7 +133,9 @@ class Epochs(Full):
             stream = seat.member.stream
             if stream is not None and not seat.member.is_out and seat.marks.behind(stream, seat.me, epoch):
                 return False
-        return not any(each.epoch < epoch and self._counts(each, own) for each in line)
+        return not any(
+            each.epoch < epoch and self._counts(each, own) and may_precede(each, ticket) for each in line
+        )
 
     def _counts(self, ticket: AnyTicket, own: Seat | None) -> bool:
         """Whether vector times do not say if it comes first: it is of another group, or for one member."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.protocols.isis.departures import answer_of
-from semcast.protocols.isis.frames import InGroup, StableWanted, Taken, TakenWanted, number_of
+from semcast.protocols.isis.frames import Advance, InGroup, StableWanted, Taken, TakenWanted, number_of
 from semcast.protocols.isis.giving import members_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.vsync.frames import InView, Received
@@ -115,11 +115,27 @@ class Errands:
             self.set_timer(_OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
         if domain.policy.epoch and len(domain.line) and (_OWN, ErrandTimer.MARK) not in self._times:
             self.set_timer(_OWN, ErrandTimer.MARK, now + self._pause)
-        waits = domain.program.settle() or bool(domain.departures)
+        behind = self._advance(now, again=False)
+        waits = domain.program.settle() or bool(domain.departures) or behind
         if not waits:
             self._patience = 0
         elif (_OWN, ErrandTimer.ASK) not in self._times:
             self.set_timer(_OWN, ErrandTimer.ASK, now + (self._pause << self._patience))
+
+    def _advance(self, now: Nanos, *, again: bool) -> bool:
+        """Ask holders to say the number that the next ordered message waits for; whether one has not."""
+        domain = self._domain
+        number, found = domain.totals.next_number, list(domain.totals.behind())
+        for seat in found:
+            stream = seat.member.stream
+            if stream is None or (seat.turns.asked_upto >= number and not again):
+                continue
+            seat.turns.asked_upto = number
+            if stream.rank == 0:
+                domain.advance(now, seat, number)
+            else:
+                self.post(seat, [(stream.members[0], Advance(stream.view().id, number))])
+        return bool(found)
 
     def _show(self) -> None:
         """Who is in another group of the same name shall hear of it."""
@@ -166,6 +182,7 @@ class Errands:
                 wanted = TakenWanted(stream.view().id)
                 asked = seat.slow() if not domain.program.flushes else members_of(seat)
                 self.post(seat, [(member, wanted) for member in asked if member != seat.me])
+        self._advance(now, again=True)
         for group, member, frame in domain.departures.wanted(now):
             domain.out.send(member, InGroup(group, frame))
 

@@ -115,8 +115,17 @@ class DirectWanted(Frame, frozen=True, array_like=True, tag=159, gc=False):
     """Say how many of my direct messages your program has taken."""
 
 
+class Advance(Frame, frozen=True, array_like=True, tag=164, gc=False):
+    """To the holder of the group: say this number, for ordered messages of other groups wait for it."""
+
+    view: Seq
+    number: Seq
+
+
 DirectFrame = Direct | DirectHeard | DirectWanted
-OwnFrame = Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable | DirectFrame | MarkFrame
+OwnFrame = (
+    Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable | Advance | DirectFrame | MarkFrame
+)
 Inside = WholeFrame | Piece | OwnFrame
 
 

@@ -58,12 +58,15 @@ class Giving:
         assert isinstance(stream, ViewStream)
         domain.line.remove(ticket)
         domain.policy.delivered(ticket)
+        domain.totals.learn(ticket.lamport)
+        if ticket.ordered:
+            domain.totals.given()
         sender = stream.members[ticket.rank]
         for batch in seat.member.hand_over(now, stream, ticket.rank, ticket.last):
             first = ticket.number + batch.first - ticket.first
             count = len(batch.payloads)
             domain.stats.delivered += count
-            domain.notes.given(seat.name, sender, first, count)
+            domain.notes.given(seat.name, sender, first, count, ordered=ticket.ordered)
             note, items = batch.annotation, batch.items
             if isinstance(note, Item):
                 items = [note.item] * count
@@ -79,6 +82,7 @@ class Giving:
         domain, source = self._domain, ticket.source
         domain.line.remove(ticket)
         domain.policy.told(ticket.others, ticket.epoch, ticket.group)
+        domain.totals.learn(ticket.lamport)
         number, payload = ticket.head.number, ticket.payload
         domain.stats.delivered += 1
         domain.notes.given(ticket.group, source.member, number, 1, direct=True)

@@ -67,13 +67,22 @@ class Notes:
             me, to = self._me, (letter.to,)
             self._out.deliver(Note("dom-sent", me, letter.number, 1, view=view, members=to, digest=digest))
 
-    def given(self, group: str, sender: MemberId, first: int, count: int, *, direct: bool = False) -> None:
+    def given(
+        self,
+        group: str,
+        sender: MemberId,
+        first: int,
+        count: int,
+        *,
+        direct: bool = False,
+        ordered: bool = False,
+    ) -> None:
         """Its program is given messages."""
         if self.wanted:
             text: dict[str, object] = {"group": group}
             if direct:
                 text["direct"] = True
-            self._message("dom-given", sender, first, count, text)
+            self._message("dom-given", sender, first, count, text, level="total" if ordered else None)
 
     def flush(self, number: int, level: str) -> None:
         """Its program asks for a flush, or that returns."""
@@ -87,10 +96,10 @@ class Notes:
         count: int,
         text: Mapping[str, object],
         view: int | None = None,
+        level: str | None = None,
     ) -> None:
-        self._out.deliver(
-            Note(kind, sender, seq, count, view=view, digest=msgspec.json.encode(text).decode())
-        )
+        digest = msgspec.json.encode(text).decode()
+        self._out.deliver(Note(kind, sender, seq, count, view=view, level=level, digest=digest))
 
     def _note(
         self,

@@ -32,6 +32,8 @@ class Cast(msgspec.Struct, gc=False):
     size: int
     marked: bool = False
     """Whether they belong to calls."""
+    ordered: bool = False
+    """Whether they have a place in the one order of the domain."""
 
 
 class Letter(msgspec.Struct, gc=False):

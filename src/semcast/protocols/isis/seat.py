@@ -1,5 +1,6 @@
 """One group as one process sees it: its views, what is said and known there, and who has what."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
@@ -10,9 +11,11 @@ from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.protocols.isis.marks import Marks
 from semcast.protocols.isis.member import GroupMember
+from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.order import DomainOrder, Ticket, ending_of
 from semcast.protocols.isis.settings import IsisSettings
 from semcast.protocols.isis.stamps import Ending, Foreign, Head, Time, Times, merge
+from semcast.protocols.isis.total import Totals, Turns
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
@@ -52,9 +55,11 @@ class Seat:
         rng: where chance comes from.
         stamping: what is said of other groups.
         enter: puts a ticket into the line of the program.
+        totals: the ordered messages of the process.
     """
 
     member_kind: type[GroupMember] = GroupMember
+    numbering_kind: type[Numbering] = Numbering
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class Seat:
         rng: Random,
         stamping: Stamping,
         enter: Callable[[Ticket], None],
+        totals: Totals,
     ) -> None:
         self.me = me
         self.name = name
@@ -75,6 +81,8 @@ class Seat:
         self.frame_bytes = settings.vsync.frame_bytes
         self._stamping = stamping
         self._enter = enter
+        self.totals = totals
+        self.turns = Turns()
         self.leaving = False
         """Whether the program has asked to leave."""
         self.put_out = False
@@ -136,7 +144,7 @@ class Seat:
             return None
         delivered, base = stream.delivered, stream.base
         counts = {rank: seq for rank, seq in enumerate(delivered) if seq > base[rank]}
-        mine = stream.queued[stream.rank]
+        mine = self.order(stream).own_upto()
         if mine > base[stream.rank]:
             counts[stream.rank] = mine
         return Time(stream.view().id, counts)
@@ -151,9 +159,10 @@ class Seat:
         if stream is None:
             return False
         order, size = self.order(stream), len(stream.members)
+        if member.is_out and stream is member.stream:
+            return not any(order.waiting)  # who does not go on is given nothing more
         if view != stream.view().id:
-            # Of later views the process will not be, if it is in none of them: all before them must be given.
-            return member.is_out and stream is member.stream and not any(order.waiting)
+            return False
         return all(rank < size and order.reached(rank) >= count for rank, count in counts)
 
     # Own messages
@@ -182,10 +191,11 @@ class Seat:
         """Of the process."""
         return self._stamping.epoch
 
-    def ending(self) -> Ending:
-        """What the next view has to begin with."""
+    def ending(self, order: DomainOrder) -> Ending:
+        """What the view after this one has to begin with."""
         said = [Foreign(name, time.view, sorted(time.counts.items())) for name, time in self.base.items()]
-        return Ending(self._stamping.epoch, said)
+        number = max(self.turns.said_upto, self.totals.lamport)
+        return Ending(self._stamping.epoch, said, number, order.unnumbered())
 
     def keep(self, others: Sequence[Foreign]) -> None:
         """It was said in this group of others, and who joins will have to wait for it."""
@@ -202,12 +212,20 @@ class Seat:
         for other in others:
             merge(self.told, other.group, other.view, other.counts)
 
+    def awaits_own(self) -> bool:
+        """Whether the program was not given an ordered message of its own."""
+        stream = self.entered
+        if stream is None:
+            return False
+        return any(ticket.ordered for ticket in self.order(stream).waiting[stream.rank])
+
     # Views
 
     def begins(self, old: ViewStream | None, event: Installed, welcome: Welcome) -> None:
         """The next view begins, and this one is over."""
         members = event.view.members
         joined = set(welcome.newcomers())
+        self.turns.newcomers, self.turns.asked_upto = frozenset(joined), 0
         if old is not None:
             survivors = frozenset(member for member in members if member in old.members)
             self.past = [each for each in self.past if self._lacking(each, members)]
@@ -230,6 +248,8 @@ class Seat:
         ending = ending_of(welcome)
         self.marks.begins(members, ending.epoch)
         self.keep(ending.said)
+        self.turns.said_upto = max(self.turns.said_upto, ending.number + ending.unnumbered)
+        self.totals.learn(ending.number + ending.unnumbered)  # what is sent from here on comes behind them
         if old is None:
             self.gate = {name: Time(time.view, dict(time.counts)) for name, time in self.base.items()}
 
@@ -307,7 +327,11 @@ class Seat:
             (self.taken[member].get(me, 0) for member in stream.members if member != me), default=None
         )
         sent = stream.queued[stream.rank]
-        return 0 if least is None else sent - least
+        if least is None:
+            return 0
+        if self.turns.own_said and self.turns.own_said[0] <= least:
+            del self.turns.own_said[: bisect_right(self.turns.own_said, least)]
+        return max(0, sent - least - len(self.turns.own_said))
 
     def taken_by_all(self, seq: int) -> bool:
         """Whether all programs have taken an own message; true of a group that this process leaves.
@@ -327,5 +351,5 @@ class Seat:
         stream = self.member.stream
         if stream is None:
             return []
-        sent, me = stream.queued[stream.rank], self.me
+        sent, me = self.order(stream).own_upto(), self.me
         return [each for each in stream.members if each != me and self.taken[each].get(me, 0) < sent]

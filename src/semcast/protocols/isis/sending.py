@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from semcast.core.annotations import Item
 from semcast.core.events import Event, Sent, Unblocked
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.marks import MARK
+from semcast.core.marks import MARK, ORDERED
 from semcast.core.messages import Batch
 from semcast.core.stack import HeldBack
 from semcast.protocols.isis.program import Cast, LeaveWish, Letter
@@ -64,6 +64,21 @@ class Sending:
         """How many messages may be sent: what is not taken by all programs is within credit."""
         return self._domain.settings.credit - seat.untaken()
 
+    def awaits_own(self, seat: Seat, *, ordered: bool) -> bool:
+        """Whether an ordered message of this process was not given to its own program (6.2).
+
+        What is sent next has to come behind it in the order, and nobody knows its number; only ordered
+        messages of the same group may follow at once. Nothing is paused for that: the program has to be given
+        it.
+        """
+        others = self._domain.seats.values()
+        return any(other.awaits_own() for other in others if other is not seat or not ordered)
+
+    def _may_send(self, seat: Seat, cast: Cast) -> bool:
+        if not self.open(seat) or self._blocked(seat):
+            return False
+        return not self.awaits_own(seat, ordered=cast.ordered)
+
     def _blocked(self, seat: Seat) -> bool:
         domain = self._domain
         return domain.waits.blocked(seat) or domain.policy.crowded()
@@ -104,9 +119,11 @@ class Sending:
             elif seat is None:
                 domain.program.drop()
             elif type(wish) is not Cast:
+                if seat.awaits_own():
+                    break
                 domain.program.drop()
                 domain.leave_group(now, seat)
-            elif not self.open(seat) or self._blocked(seat) or not self._multicast(now, seat, wish):
+            elif not self._may_send(seat, wish) or not self._multicast(now, seat, wish):
                 break
             moved = True
             if wishes and wishes[0].group != wish.group:
@@ -126,7 +143,11 @@ class Sending:
                 self._undeliverable(letter)
                 return True
             own = letter.to == domain.me
-            if not self._open_for(seat, letter) or (not own and self._blocked(seat)):
+            if (
+                not self._open_for(seat, letter)
+                or self.awaits_own(seat, ordered=False)
+                or (not own and self._blocked(seat))
+            ):
                 return False
             domain.directs.send(now, seat, letter)
             return own
@@ -151,6 +172,8 @@ class Sending:
         seat.number_run(cast.number, cut=large == 0)
         if cast.marked:
             taken = member.multicast_each(now, payloads, [MARK] * count)
+        elif cast.ordered:
+            taken = member.multicast_each(now, payloads, [ORDERED] * count)
         elif cast.items is None:
             taken = member.multicast(now, payloads)
         else:

@@ -22,6 +22,7 @@ from semcast.protocols.isis.epochs import Epochs
 from semcast.protocols.isis.errands import Errands
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.frames import (
+    Advance,
     Direct,
     DirectHeard,
     DirectWanted,
@@ -45,11 +46,14 @@ from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.settings import MAX_GROUP, IsisSettings, Policy
 from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.lightweight.events import LeftGroup
 from semcast.protocols.lightweight.sessions import Refused
 from semcast.protocols.vsync.frames import Received
 
+_FAR = 1 << 32
+"""No number of an ordered message is so far above another."""
 _GONE = 4
 """Times of the longest silence after which a group that was left counts as gone with all its members."""
 
@@ -79,6 +83,7 @@ class Isis(Stack):
     sending_kind: type[Sending] = Sending
     giving_kind: type[Giving] = Giving
     flush_kind: type[Flush] = Flush
+    totals_kind: type[Totals] = Totals
     directs_kind: type[Directs] = Directs
     arrivals_kind: type[Arrivals] = Arrivals
 
@@ -91,8 +96,9 @@ class Isis(Stack):
         """The groups that this process is in, or asked to be in."""
         self.notes = Notes(me, out, wanted=settings.notes)
         self.program = Program(me, settings.send_messages, settings.send_bytes, self.notes)
+        self.totals = self.totals_kind(self.seats)
         self.policy = self._policy_of(settings.policy)
-        self.line = self.line_kind(self.seats, self.policy)
+        self.line = self.line_kind(self.seats, self.policy, self.totals)
         patience = _GONE * settings.vsync.detector.timeout_max
         self.departures = Departures(patience)
         self.directs = self.directs_kind(self, patience)
@@ -164,7 +170,15 @@ class Isis(Stack):
         request = self.program.number(1)
         rng = Random(self._rng.getrandbits(64))
         seat = self.seat_kind(
-            self.me, group, number_of(group), self.settings, minimum, rng, self.policy, self.line.add
+            self.me,
+            group,
+            number_of(group),
+            self.settings,
+            minimum,
+            rng,
+            self.policy,
+            self.line.add,
+            self.totals,
         )
         self.seats[group] = seat
         self._names[seat.number] = group
@@ -187,19 +201,23 @@ class Isis(Stack):
         items: Sequence[str] | None = None,
         *,
         marked: bool = False,
+        ordered: bool = False,
     ) -> int:
         """Multicast messages to a group that it is in; returns the number of the first.
 
-        With `marked` they belong to calls.
+        With `marked` they belong to calls, with `ordered` all ordered messages of the domain are given in
+        one order, whatever their groups (ABCAST).
         """
         seat = self._seat_of(group)
         if not payloads or (items is not None and len(items) != len(payloads)):
             raise Refused("at least one message, and an item for each or for none")
+        if ordered and (items is not None or marked):
+            raise Refused("what has a place in the order of the domain replaces nothing, so it has no item")
         size = sum(map(len, payloads))
         if size > self.settings.run_bytes:
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
-        self.program.wish(Cast(seat.name, first, list(payloads), items, size, marked))
+        self.program.wish(Cast(seat.name, first, list(payloads), items, size, marked, ordered))
         return first
 
     def send_to(self, to: MemberId, payload: bytes, group: str = "", *, marked: bool = False) -> int:
@@ -328,10 +346,23 @@ class Isis(Stack):
             self.policy.on_marker(seat, source, frame)
         elif source not in stream.members:
             self.stats.stale += 1
+        elif isinstance(frame, Advance):
+            if frame.view == stream.view().id and stream.rank == 0:
+                self.advance(now, seat, frame.number)
         elif isinstance(frame, TakenWanted):
             self.errands.tell(seat, source)
         elif frame.view == stream.view().id:
             seat.hears_taken(source, frame.upto, frame.told)
+
+    def advance(self, now: Nanos, seat: Seat, number: int) -> None:
+        """Of the holder of a group: say this number there, for somebody waits for it."""
+        stream = seat.member.stream
+        if stream is None or number > seat.turns.said_upto + _FAR:
+            self.stats.stale += 1
+            return
+        seat.order(stream).numbering.advance(number)
+        seat.member.settle_order(now, stream)
+        self._drain(now, seat)
 
     def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
         """Two groups of one name, founded by who could not hear each other: the smaller one gives way."""
@@ -411,6 +442,7 @@ class Isis(Stack):
         self.arrivals.left(seat)
         self.policy.left(seat)
         self.line.leave(seat)
+        self.totals.left(seat)
         del self.seats[seat.name], self._names[seat.number]
         self.errands.forget(seat.name)
         self.errands.post(seat, seat.out.sends)

@@ -95,6 +95,8 @@ class Backlog:
         exceed their bound by what came last.
         """
         held, size = self._held()
+        if held <= self.limit and size <= self._limit_bytes:
+            return False
         crowded = 4 * self._without_newest(size) > 5 * self._limit_bytes
         return (held > self.limit or crowded) and not self.dropped()
 

@@ -99,8 +99,8 @@ class Buffers:
 
     def deliverable(self) -> bool:
         """Whether a message waits for the application and may be handed over."""
-        if not self.settings.uniform:
-            return len(self.to_deliver) > 0
+        if not self._uniform:
+            return self.to_deliver.messages > 0
         return any(batch.first <= self.certain_upto(self.ranks[batch.sender]) for batch in self.to_deliver)
 
     def waiting(self) -> tuple[int, int]:
@@ -109,7 +109,7 @@ class Buffers:
         What must be safe first is kept for others anyway.
         """
         queue = self.to_deliver
-        if not self._uniform or not len(queue):
+        if not self._uniform or not queue.messages:
             return queue.held()
         unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
         ripe = max(len(queue) - unsafe, 0)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from semcast.sim.experiments.asking import AskCell, w6
 from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCell, buffer, m3, m4
 from semcast.sim.experiments.causality import CausalityCell, v2
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
@@ -58,6 +59,8 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "v4": Experiment(FlushCell, v4),
         "w1": Experiment(StructureCell, w1),
         "w2": Experiment(SwitchCell, w2),
+        "w6": Experiment(AskCell, w6),
+        "w7": Experiment(SwitchCell, w2),
         "x1": Experiment(AbsenceCell, x1),
         "x3": Experiment(LateCell, x3),
         "x5": Experiment(ItemsCell, x5),

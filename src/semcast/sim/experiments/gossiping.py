@@ -379,8 +379,8 @@ def watched(watch: Watch, peers: type[Peers] = Peers) -> type[Member]:
     """Members that tell what they receive."""
 
     class WatchedReceiver(Receiver):
-        def take(self, stream: Stream, batch: Batch) -> list[Batch]:
-            taken = super().take(stream, batch)
+        def take(self, stream: Stream, batch: Batch, number: int) -> list[Batch]:
+            taken = super().take(stream, batch, number)
             for part in taken:
                 for seq in range(part.first, part.last + 1):
                     watch.on_had(self._me, part.sender, seq)

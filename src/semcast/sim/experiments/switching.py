@@ -1,4 +1,4 @@
-"""W2: what it costs to change the group, by engine and policy (Birman et al. 1991, 6.3 and 6.7).
+"""W2, W7: what it costs to change the group, and to have one order over groups (Birman et al. 1991, 6).
 
 Some processes are in all groups and send one run of messages after the other; with a chance `changes` the
 next run goes to another group. Everything else is the protocol's: processors cost `cpu_us` a datagram, so
@@ -45,6 +45,8 @@ class SwitchCell(Parameters, frozen=True):
     """Processes that are in all groups, and send."""
     senders: Literal["shared", "all"] = "shared"
     """Whether those in one group only send, too."""
+    order: Literal["agreed", "domain"] = "agreed"
+    """Of the causal engine: whether messages have a place in the one order of the domain (W7)."""
     changes: float = 1.0
     run: int = 1
     rate: float = 0.0
@@ -92,6 +94,7 @@ class Talk:
 
     def __init__(self, cell: SwitchCell, groups: Sequence[str], rng: Random, *, sends: bool) -> None:
         self.groups = groups
+        self.ordered = cell.order == "domain"
         self._cell = cell
         self._rng = rng
         self._sends = sends
@@ -179,7 +182,8 @@ class CausalTalker(Isis):
             self.talk.hear(now, self.me, events)
             moved = bool(events)
             if self.talk.due(now) and not self.program.wishes:
-                self.cast(*self.talk.next(now))
+                group, payloads = self.talk.next(now)
+                self.cast(group, payloads, ordered=self.talk.ordered)
                 moved = True
             if moved:
                 super().settle(now)

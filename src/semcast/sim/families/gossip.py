@@ -17,6 +17,8 @@ from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
 
+Stacks = Callable[[Scenario, Mutant], StackFactory]
+
 
 def settings_of(scenario: Scenario) -> GossipSettings:
     """What its members have set."""
@@ -28,7 +30,8 @@ def settings_of(scenario: Scenario) -> GossipSettings:
     return settings
 
 
-def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
+def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
+    """Members and loggers, as a scenario has set them."""
     settings = settings_of(scenario)
     told = settings
     if isinstance(settings, Strangers) and not settings.named:
@@ -104,19 +107,22 @@ def _drawn(protocol: Protocol) -> Callable[[int, Fixed | None], Scenario]:
     return draw
 
 
-for _protocol in Protocol:
-    FAMILIES.register(
-        Family(
-            name=_protocol.value,
-            stack=_stack,
-            draw=_drawn(_protocol),
-            mutants=MUTANTS.get(_protocol.value, {}),
-            limit=_limit,
-            queue=_queue,
-            announces=True,
-            disk=_disk,
-            largest=None,
-            quiet=_quiet,
-            absence=Absence(_goes, _returns),
-        )
+def family_of(name: str, stack: Stacks, draw: Callable[[int, Fixed | None], Scenario]) -> Family:
+    """A family of groups with loggers, or without."""
+    return Family(
+        name=name,
+        stack=stack,
+        draw=draw,
+        mutants=MUTANTS.get(name, {}),
+        limit=_limit,
+        queue=_queue,
+        announces=True,
+        disk=_disk,
+        largest=None,
+        quiet=_quiet,
+        absence=Absence(_goes, _returns),
     )
+
+
+for _protocol in Protocol:
+    FAMILIES.register(family_of(_protocol.value, stack_of, _drawn(_protocol)))

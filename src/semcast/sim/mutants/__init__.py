@@ -180,6 +180,16 @@ _LOGGERS: dict[str, Mutant] = {
 }
 """Mutants of a logger, whatever its members do."""
 
+MUTANTS["gateway"] = {
+    "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten),
+    "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch),
+    "published-twice": Mutant(logger=gossip_loggers.PublishedTwice),
+    "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch),
+    "keys-trimmed": Mutant(logger=gossip_loggers.KeysTrimmed),
+    "stages-forgotten": Mutant(logger=gossip_loggers.StagesForgotten),
+    "staged-before-synced": Mutant(logger=gossip_loggers.StagedBeforeSynced, by_chance=False),
+}
+
 MUTANTS["rpbcast"] = {
     "gc-note-as-printed": Mutant(gossip.GcNoteAsPrinted),
     "notes-only": Mutant(gossip.NotesOnly, by_chance=False),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from semcast.core.annotations import Annotation
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
@@ -19,15 +20,17 @@ from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import Entry, Join
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
-from semcast.protocols.gossip.keys import Keys, Place
+from semcast.protocols.gossip.keys import Batched, Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
+from semcast.protocols.gossip.publishing import Answer
 from semcast.protocols.gossip.reading import Reading
-from semcast.protocols.gossip.records import Counted, Record, Released, Replaced
+from semcast.protocols.gossip.records import Counted, Keyed, Record, Released, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span, spans_of
+from semcast.protocols.gossip.stages import Stages
 from semcast.protocols.gossip.staging import Staging
 
 
@@ -224,7 +227,7 @@ class _Incomplete(Staging):
     def _check(self, stages: Sequence[tuple[str, int]]) -> None:
         """Makes do with the pieces that are there."""
 
-    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Place:
+    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Batched:
         there = self._books.stages
         found = [(stage, pieces - there.lacking(stage, pieces)) for stage, pieces in stages]
         return super().release(key, [each for each in found if each[1]])
@@ -237,7 +240,7 @@ class HalfABatch(Logger):
 
 
 class _Unaware(Keys):
-    def get(self, key: bytes) -> Place | None:  # noqa: ARG002
+    def get(self, key: bytes) -> Batched | None:  # noqa: ARG002
         return None
 
 
@@ -269,6 +272,45 @@ class KeyBesideTheBatch(Logger):
     """Has the key of what was staged in memory alone."""
 
     journal_kind = _Keyless
+
+
+class StagesForgotten(Logger):
+    """Has nothing any more, after a crash, of what was staged."""
+
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:
+        super().recover(now, records, first)
+        self.books.stages = Stages()
+
+
+class _WithoutKeys(Journal):
+    def rewrite(self, records: Iterable[Record]) -> None:
+        super().rewrite(record for record in records if not isinstance(record, Keyed))
+
+
+class KeysTrimmed(Logger):
+    """Writes a log anew without the keys of what was published."""
+
+    journal_kind = _WithoutKeys
+
+
+class _Hurried(Staging):
+    def stage(
+        self,
+        now: Nanos,
+        stage: str,
+        number: int,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        answer: Answer,
+    ) -> None:
+        super().stage(now, stage, number, payloads, annotations, lambda _level, _position: None)
+        answer("staged", 0)
+
+
+class StagedBeforeSynced(Logger):
+    """Says that a piece of a batch is there before it is on disk."""
+
+    staging_kind = _Hurried
 
 
 class _Hoarding(LogStream):

@@ -1,6 +1,6 @@
 """Broken causal domains: each drops one rule of `docs/protocols/isis.md`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from semcast.core.events import Left
 from semcast.core.ids import Nanos
@@ -9,10 +9,13 @@ from semcast.protocols.isis.directs import Directs
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.giving import Giving
 from semcast.protocols.isis.line import Line
+from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.order import DomainOrder, Ticket
 from semcast.protocols.isis.policies import AnyTicket, Full
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 from semcast.sim.isis_programs import DomainProcess
@@ -267,6 +270,43 @@ class DirectKeptWithoutCauses(DomainProcess):
     arrivals_kind = _KeepingArrivals
 
 
+class _OwnOrderOnly(Totals):
+    def behind(self) -> Iterator[Seat]:
+        return iter(())
+
+
+class OrderWithoutAdvance(DomainProcess):
+    """Ordered messages do not wait for what may come before them in other groups."""
+
+    totals_kind = _OwnOrderOnly
+
+
+class _ImpatientSending(Sending):
+    def awaits_own(self, seat: Seat, *, ordered: bool) -> bool:  # noqa: ARG002
+        return False
+
+
+class OrderOvertakenByItsSender(DomainProcess):
+    """Who sent an ordered message sends in other groups before it was given it itself."""
+
+    sending_kind = _ImpatientSending
+
+
+class _OwnNumbers(Numbering):
+    def floor(self) -> int:
+        return self._order.seat.turns.said_upto
+
+
+class _OwnNumberSeat(Seat):
+    numbering_kind = _OwnNumbers
+
+
+class NumbersWithoutLamport(DomainProcess):
+    """Holders do not look at the numbers of other groups."""
+
+    seat_kind = _OwnNumberSeat
+
+
 MUTANTS: dict[str, Mutant] = {
     "other-groups-ignored": Mutant(OtherGroupsIgnored),
     "stamp-told-by-a-process": Mutant(StampToldByAProcess, by_chance=False),
@@ -284,6 +324,9 @@ MUTANTS: dict[str, Mutant] = {
     "purge-drops-foreign-fields": Mutant(PurgeDropsForeignFields, by_chance=False),
     "put-out-of-one-group-only": Mutant(PutOutOfOneGroupOnly),
     "flushed-when-sent": Mutant(FlushedWhenSent),
+    "order-without-advance": Mutant(OrderWithoutAdvance),
+    "order-overtaken-by-its-sender": Mutant(OrderOvertakenByItsSender, by_chance=False),
+    "numbers-without-lamport": Mutant(NumbersWithoutLamport, by_chance=False),
     "direct-overtaken": Mutant(DirectOvertaken),
     "direct-acknowledged-on-reception": Mutant(DirectAcknowledgedOnReception, by_chance=False),
     "direct-kept-without-causes": Mutant(DirectKeptWithoutCauses, by_chance=False),

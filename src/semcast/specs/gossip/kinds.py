@@ -37,8 +37,19 @@ its incarnations belong together.
 - placed: these messages have positions in its log in a row, from `order` on, on disk;
 - collect: it drops them; `level` says why: "stable", "expired", "obsolete";
 - acknowledge: it has on disk that the session in `members` is through with the stream up to `seq`.
+
+Programs that are no members, and give a logger batches; `annotation` (kind "item") is the key of the batch:
+
+- publisher: it starts, and goes on with its batch number `order`;
+- offered: it begins with a batch of `count` messages, whose payloads one behind the other have the CRC-32
+  `order`; a batch that is done again is offered again, with the same messages;
+- asked: it asks the logger to publish the batch, from stages of which it was told that all is on disk;
+- taken: the logger `sender` has said that the batch is in its log `order`, from position `seq` on;
+  `level` says whether that was so before: "logged" or "known";
+- refused: the logger has said no; `level` says why.
 """
 
+from semcast.core.annotations import Item
 from semcast.history.events import Event
 from semcast.history.schema import add_kind
 
@@ -107,6 +118,10 @@ def _vouched(event: Event) -> str | None:
     return None
 
 
+def _keyed(event: Event) -> str | None:
+    return None if isinstance(event.annotation, Item) else f"{event.kind.value} without a key"
+
+
 START = add_kind("start", ("sender", "seq", "level"), _start)
 BEGIN = add_kind("begin", ("level", "order", "annotation"), _begin)
 VOUCHED = add_kind("vouched", ("sender", "seq", "members", "order"), _vouched)
@@ -130,3 +145,8 @@ LOG = add_kind("log", _MESSAGES, _messages)
 PLACED = add_kind("placed", (*_MESSAGES, "order"), _messages)
 COLLECT = add_kind("collect", (*_MESSAGES, "level"), _collect)
 ACKNOWLEDGE = add_kind("acknowledge", ("sender", "seq", "members"), _acknowledge)
+PUBLISHER = add_kind("publisher", ("order",))
+OFFERED = add_kind("offered", ("count", "order", "annotation"), _keyed)
+ASKED = add_kind("asked", ("annotation",), _keyed)
+TAKEN = add_kind("taken", ("sender", "seq", "level", "order", "annotation"), _keyed)
+REFUSED = add_kind("refused", ("level", "annotation"), _keyed)

@@ -23,6 +23,7 @@ from semcast.specs.gossip.kinds import (
     LOG,
     LOST,
     OPENED,
+    PUBLISHER,
     RECONNECT,
     START,
 )
@@ -144,6 +145,8 @@ class Log:
         self.collected: dict[MemberId, Runs] = {}
         self.lost = False
         """Whether its disk was lost."""
+        self.lives: list[MemberId] = []
+        """Incarnations of its logger that had it, and their streams: what they published."""
         self.forgotten = False
         """Whether the other loggers went on without it: that counts as lost."""
 
@@ -163,12 +166,13 @@ class Ledger:
         self.streams = list(evidence_of(history).senders)
         """All that were multicast to, or delivered of."""
         loggers = {row.process.name for row in history.events if row.kind is OPENED}
+        publishers = {row.process.name for row in history.events if row.kind is PUBLISHER}
         opened = [row.count for row in history.events if row.kind is OPENED]
         self.log_acks = max([1, *opened])
         """How many loggers must have a message."""
         by_name: dict[str, list[Incarnation]] = {}
         for process in sorted(history.processes):
-            if process.name not in loggers:
+            if process.name not in loggers and process.name not in publishers:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
         self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
         ends = {each.process: each.end for found in by_name.values() for each in found}
@@ -207,6 +211,11 @@ class Ledger:
     def disk_lost(self) -> bool:
         """Whether any disk of a logger was, or a logger was forgotten."""
         return any(log.gone for log in self.logs)
+
+    @property
+    def lost_streams(self) -> set[MemberId]:
+        """What loggers published on disks that were lost: nobody else can be asked for it."""
+        return {process for log in self.logs if log.lost for process in log.lives}
 
     @property
     def disk_missed(self) -> bool:
@@ -298,6 +307,7 @@ class Ledger:
                             for stream, runs in log.logged.items()
                         }
                         self.recovered.append((row, log, owed))
+                    log.lives.append(process)
                 elif log is not None and row.sender is not None:
                     if row.kind in (LOG, KEPT):
                         _add(log.logged, row.sender, row)

@@ -105,7 +105,7 @@ class LightStory:
         self.programs: dict[MemberId, list[Row]] = {}
         """What programs heard that recorded it themselves, in order."""
         for process in history.processes:
-            rows = [Row(event, _text(event)) for event in history.of(process) if event.kind in _OURS]
+            rows = [row_of(event) for event in history.of(process) if event.kind in _OURS]
             if rows and all(row.kind is HEARD for row in rows):
                 self.programs[process] = rows
                 continue
@@ -126,9 +126,10 @@ class LightStory:
             yield from (row for row in rows if row.kind in kinds)
 
 
-def _text(event: Event) -> Text:
+def row_of(event: Event) -> Row:
+    """An event of ours, with its text."""
     note = event.annotation
-    return _decoder.decode(note.item) if isinstance(note, Item) else _NO_TEXT
+    return Row(event, _decoder.decode(note.item) if isinstance(note, Item) else _NO_TEXT)
 
 
 _stories: WeakKeyDictionary[History, LightStory] = WeakKeyDictionary()
