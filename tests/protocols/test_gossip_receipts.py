@@ -30,10 +30,10 @@ def update_often(lab: GossipLab | Several) -> None:
     lab.run(SECOND)
 
 
-def after_long(mutant: str | None, **given: int) -> GossipLab:
+def after_long(mutant: str | None) -> GossipLab:
     """r is away while very much is replaced."""
     kind = MUTANTS["rpbcast"][mutant].logger if mutant else Logger
-    lab = GossipLab(logger=kind, window=1000, receipts=64, rewrite_records=20, **given)
+    lab = GossipLab(logger=kind, window=1000, receipts=64, rewrite_records=20)
     lab.run(SHORT)
     lab.seats["r"].crash()
     update_often(lab)
