@@ -51,11 +51,14 @@ class StreamRuns:
 
     def add(self, batch: Batch) -> None:
         """Another run, none of whose messages are here."""
-        firsts = self._firsts
-        place = bisect_left(firsts, batch.first)
-        if place == len(firsts) or firsts[place] != batch.first:
-            firsts.insert(place, batch.first)
-        self._runs[batch.first] = batch
+        firsts, first = self._firsts, batch.first
+        if not firsts or first > firsts[-1]:
+            firsts.append(first)
+        else:
+            place = bisect_left(firsts, first)
+            if firsts[place] != first:
+                firsts.insert(place, first)
+        self._runs[first] = batch
         self._count += len(batch.payloads)
 
     def remove(self, first: int) -> Batch | None:
