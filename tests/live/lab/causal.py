@@ -12,8 +12,15 @@ import semcast
 
 async def run(name: str, domain: str, folder: str, key_file: str, members: int) -> None:
     """Everything in one loop; nobody reads, and calls are answered all the same."""
-    settings = {"name": name, "record": folder, "key_file": key_file, "token_loss": "500ms", "minimum": 2}
-    async with semcast.domain(domain, engine="causal", **settings) as floor:
+    async with semcast.domain(
+        domain,
+        engine="causal",
+        name=name,
+        record=folder,
+        key_file=key_file,
+        token_loss="500ms",
+        minimum=2,
+    ) as floor:
         shop = await floor.join("shop")
 
         @shop.on_call
@@ -39,4 +46,5 @@ async def run(name: str, domain: str, folder: str, key_file: str, members: int) 
 
 
 if __name__ == "__main__":
-    asyncio.run(run(*sys.argv[1:5], int(sys.argv[5])))
+    who, where, folder, key, members = sys.argv[1:]
+    asyncio.run(run(who, where, folder, key, int(members)))
