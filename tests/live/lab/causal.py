@@ -18,7 +18,7 @@ async def run(name: str, domain: str, folder: str, key_file: str, members: int) 
         name=name,
         record=folder,
         key_file=key_file,
-        token_loss="500ms",
+        token_loss="500ms",  # noqa: S106 (a duration)
         minimum=2,
     ) as floor:
         shop = await floor.join("shop")
