@@ -149,3 +149,15 @@ def test_a_join_that_contradicts_the_structure_is_refused() -> None:
         lab.join("p", "new")
     with pytest.raises(ValueError, match="there are any, acyclic, or sets of groups"):
         IsisSettings(structure="cyclic")
+
+
+def test_a_flush_waits_for_a_round_of_each_message_that_changes_the_group() -> None:
+    """Behind n of them it returns after n rounds: how long that takes is for the program to know."""
+    lab = Lab({"g": "pq", "h": "pq"}, Policy.FULL)
+    process = lab.at["p"]
+    for number in range(10):
+        process.cast("gh"[number % 2], [b"x"])
+    process.flush()
+    process.settle(lab.now)
+    assert process.program.flushes
+    assert len(process.program.wishes) == 9, "the second waits until the first is safe"

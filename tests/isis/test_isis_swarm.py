@@ -47,3 +47,10 @@ def test_a_flush_does_not_return_in_a_view_that_ended_without_its_process() -> N
     """Seed 80007: who slept while it was put out sent in its old view, and its flush returned at once."""
     finding = examine(scenario_of("isis", 80007, IsisVariant(policy=Policy.FULL, resilience="0")))
     assert finding.clean, finding.broken
+
+
+@pytest.mark.parametrize("seed", [18, 2073])
+def test_a_direct_message_is_not_overtaken_while_groups_are_joined_and_left(seed: int) -> None:
+    """18: it waited for a group that was joined. 2073: for one that was left, and what came after did not."""
+    finding = examine(scenario_of("isis", seed, IsisVariant(policy=Policy.BLOCKS)))
+    assert finding.clean, finding.broken

@@ -305,6 +305,15 @@ def test_w6_answers_to_the_caller_alone_save_datagrams_and_one_call_many_calls()
         figures("w6", destinations=0)
 
 
+def test_w8_markers_are_for_processes_in_several_groups() -> None:
+    cell = {"measured_s": 0.2}
+    assert figures("w8", groups=4, **cell)["markers"] == 0
+    two, four = (figures("w8", shared=2, groups=groups, **cell) for groups in (2, 4))
+    assert 0 < two["markers"] < four["markers"]
+    with pytest.raises(CellError):
+        figures("w8", groups=1)
+
+
 def test_w7_one_order_costs_more_with_every_group_that_overlaps() -> None:
     cell: dict[str, Value] = {"shared": 2, "senders": "all", "changes": 0.05, "rate": 20.0, "measured_s": 0.2}
     one, four = (figures("w7", order="domain", groups=groups, **cell) for groups in (1, 4))

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from semcast.chaos.judge import judge
 from semcast.chaos.network import Lan, NoNamespacesError
-from semcast.demo.partition import CutNetwork, Partition, StoppedProcesses
+from semcast.demo.partition import CutNetwork, NetworkCut, StoppedProcesses
 from semcast.demo.replication import ReplicationStory, Step
 from semcast.demo.servers import NAMES
 from semcast.demo.supervisor import DemoError
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if result["held"] else 1
 
 
-def _partition(stack: ExitStack) -> Partition:
+def _partition(stack: ExitStack) -> NetworkCut:
     """Namespaces where they are to be had."""
     try:
         return CutNetwork(stack.enter_context(Lan(NAMES)))
@@ -46,7 +46,7 @@ def _partition(stack: ExitStack) -> Partition:
         return StoppedProcesses(str(error))
 
 
-async def _demo(console: Console, partition: Partition, folder: Path) -> dict[str, Any]:
+async def _demo(console: Console, partition: NetworkCut, folder: Path) -> dict[str, Any]:
     console.print(
         "Three servers, a, b and c, keep a database: an account with 100, a taxi, and bolts in stock.\n"
         f"Then a and b lose c: {partition.how}.\n",

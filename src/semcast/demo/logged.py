@@ -37,7 +37,7 @@ def say(event: str, **about: Any) -> None:
     print(json.dumps({"event": event, **about}), flush=True)
 
 
-class Orders(asyncio.StreamReaderProtocol):
+class DemoOrders(asyncio.StreamReaderProtocol):
     """Whoever gives them may be killed: then a process leaves, and ends where that does not help."""
 
     def __init__(self, reader: asyncio.StreamReader, work: "asyncio.Task[None]") -> None:
@@ -54,7 +54,7 @@ async def orders() -> asyncio.StreamReader:
     """Standard input: a line to stop, and for publishers another one to leave."""
     reader, work = asyncio.StreamReader(), asyncio.current_task()
     assert work is not None
-    await asyncio.get_running_loop().connect_read_pipe(lambda: Orders(reader, work), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: DemoOrders(reader, work), sys.stdin)
     return reader
 
 

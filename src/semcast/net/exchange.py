@@ -15,7 +15,7 @@ from semcast.core.ids import SECOND, Nanos
 from semcast.net.addresses import Address
 from semcast.net.driving import Driving, Tenancy
 from semcast.net.inbox import budget
-from semcast.net.shield import Shield, Verdict
+from semcast.net.shield import KeepOut, Shield
 from semcast.net.sockets import Account, Arrival, SocketStatistics
 from semcast.wire import Malformed
 from semcast.wire.datagrams import GROUP_AT
@@ -108,7 +108,7 @@ class Exchange:
         self._lines: dict[bytes, HubLine] = {}  # replaced, never changed: the loop looks at it meanwhile
         self._excused: dict[bytes, Nanos | None] = {}  # groups not yet or no longer here, and until when
         self._shield = Shield()
-        self._verdict = Verdict()
+        self._verdict = KeepOut()
         self._let_in: list[Address] = []
         self._guarding = False  # somebody is kept out
         self._housekeeping_at: Nanos = 0

@@ -21,7 +21,16 @@ from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.obsolescence import OperationTracker
-from semcast.patterns.operations import Changes, Commit, Part, Replica, Update, Value, Writer, assign
+from semcast.patterns.operations import (
+    Changes,
+    Commit,
+    OperationPart,
+    Update,
+    Value,
+    Writer,
+    WriterState,
+    assign,
+)
 from semcast.patterns.pattern import Pattern, PatternMessage
 
 _REPLY = "\0"
@@ -67,7 +76,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_read = msgspec.msgpack.Decoder(Part | Commit | Update | Request).decode
+_read = msgspec.msgpack.Decoder(OperationPart | Commit | Update | Request).decode
 _read_reply = msgspec.msgpack.Decoder(_Reply).decode
 _read_state = msgspec.msgpack.Decoder(_State).decode
 
@@ -96,7 +105,7 @@ class PrimaryBackup(Pattern):
     ...     message = service.waiting(); service.sent()
     ...     service.on_delivery(Batch(service.me, seq, [message.payload], message.annotation))
     >>> service.take_answers()
-    [Answer(number=1, reply=b'now 5'), Answer(number=2, reply=b'now 12')]
+    [BackupReply(number=1, reply=b'now 5'), BackupReply(number=2, reply=b'now 12')]
     >>> dict(service.state)
     {'count': b'12'}
     """
@@ -111,7 +120,7 @@ class PrimaryBackup(Pattern):
         self._execute = execute
         self._window = window
         self._writer = Writer(self.tracker(k))
-        self._replica = Replica(self._write)
+        self._replica = WriterState(self._write)
         self._ahead: dict[str, bytes] | None = None  # at the primary: after all that was executed
         self._replies: dict[str, _Reply] = {}  # by slot
         self._requests: dict[str, tuple[MemberId, Request]] = {}  # not answered yet, by slot
@@ -169,7 +178,7 @@ class PrimaryBackup(Pattern):
     def _on_message(self, message: Message) -> None:
         try:
             record = _read(message.payload)
-            if isinstance(record, Part | Update) and record.item.startswith(_REPLY):
+            if isinstance(record, OperationPart | Update) and record.item.startswith(_REPLY):
                 _read_reply(record.value or b"")
         except (msgspec.DecodeError, UnicodeDecodeError):
             self.refused += 1

@@ -32,7 +32,7 @@ class SlowQueryError(StatementError):
     """A query takes longer than it may; says how long."""
 
 
-class Reader:
+class ReadConnection:
     """A connection that cannot write.
 
     Args:
@@ -121,15 +121,15 @@ class Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._mine = threading.local()
-        self._all: list[Reader] = []
+        self._all: list[ReadConnection] = []
         self._lock = threading.Lock()
 
-    def mine(self) -> Reader:
+    def mine(self) -> ReadConnection:
         """The connection of this thread."""
         try:
-            reader: Reader = self._mine.reader
+            reader: ReadConnection = self._mine.reader
         except AttributeError:
-            reader = self._mine.reader = Reader(self._path)
+            reader = self._mine.reader = ReadConnection(self._path)
             with self._lock:
                 self._all.append(reader)
         return reader

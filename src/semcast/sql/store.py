@@ -17,7 +17,7 @@ from semcast.sql.failures import trouble
 from semcast.sql.reading import MAX_SECONDS, NOBODY, QueryRows, Readers, SlowQueryError
 from semcast.sql.refusals import writes
 from semcast.sql.restoring import STAGED
-from semcast.sql.writer import MAX_ROWS, TransactionLostError, Writer
+from semcast.sql.writer import MAX_ROWS, TransactionLostError, WriteConnection
 
 _TABLES = (
     "PRAGMA journal_mode = WAL",
@@ -68,7 +68,7 @@ class SqliteStore:
         self.path = path
         self._reds: list[tuple[bytes, int, int]] = []
         try:
-            self._writer = Writer(str(path))
+            self._writer = WriteConnection(str(path))
         except sqlite3.Error as error:
             raise DatabaseError(f"{path}: {trouble(error) or error}") from error
         try:

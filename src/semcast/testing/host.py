@@ -5,7 +5,7 @@ from semcast.testing.lan import Lan
 from semcast.testing.scratch import Scratch
 
 
-class Host:
+class WorldHost:
     """One machine.
 
     Args:

@@ -25,7 +25,7 @@ from semcast.net.sharing import Exchanges
 from semcast.testing.disk import Platter, SimulatedDisk
 from semcast.testing.driver import TurnDriver
 from semcast.testing.errors import WorldError
-from semcast.testing.host import Host
+from semcast.testing.host import WorldHost
 from semcast.testing.lan import SimulatedSockets, address_of
 from semcast.testing.loop import NumberedTask, ProcessLoop
 from semcast.testing.records import Records
@@ -46,7 +46,7 @@ class Process:
         records: what its members do.
     """
 
-    def __init__(self, host: Host, number: int, rng: Random, records: Records) -> None:
+    def __init__(self, host: WorldHost, number: int, rng: Random, records: Records) -> None:
         self.host = host
         self.number = number
         self.simulated = True

@@ -18,7 +18,7 @@ from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
 from semcast.specs import Verdict
 from semcast.testing.errors import WorldError
-from semcast.testing.host import Host
+from semcast.testing.host import WorldHost
 from semcast.testing.lan import Lan
 from semcast.testing.process import Process, Program
 from semcast.testing.records import Records, violated
@@ -83,7 +83,7 @@ class World:
         self._network = network
         lan = Lan(self._scheduler, network, names)
         self._scratch = Scratch()
-        self._hosts = {name: Host(name, number, lan, self._scratch) for number, name in enumerate(names)}
+        self._hosts = {name: WorldHost(name, number, lan, self._scratch) for number, name in enumerate(names)}
         self._records = Records(seed)
         self._processes: list[Process] = []
         self._programs: dict[str, tuple[Program, Sequence[Any]]] = {}  # what was started last on a host
@@ -277,7 +277,7 @@ class World:
 
     # Inside
 
-    def _host(self, name: str) -> Host:
+    def _host(self, name: str) -> WorldHost:
         if name not in self._hosts:
             raise WorldError(f"there is no host {name!r}, only {', '.join(self._hosts)}")
         return self._hosts[name]

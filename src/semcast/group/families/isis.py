@@ -11,6 +11,7 @@ from semcast.group.registry import FAMILIES, Family, Site
 from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.obsolescence import Purging
 from semcast.protocols.isis import ISIS, Isis, IsisSettings, Policy
+from semcast.protocols.isis.settings import ACK_DELAY
 from semcast.protocols.isis.structure import Structure
 from semcast.protocols.vsync import VsyncSettings
 
@@ -81,6 +82,7 @@ def isis_settings(settings: GroupSettings, packet: int = 1300) -> IsisSettings:
             frame_bytes=packet - _WRAPPER,
             greeting=SECOND,
             linger=SECOND,
+            ack_delay=ACK_DELAY,
             detector=detector_settings(parse_duration(settings.token_loss)),
         ),
     )

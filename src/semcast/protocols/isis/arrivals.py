@@ -200,7 +200,7 @@ class Arrivals:
         if kept:
             ticket = DirectTicket(source, group, frame.view, head, frame.nth, payload, marked=frame.marked)
             self._domain.line.add(ticket)
-            self._domain.policy.placed(ticket.epoch)
+            self._domain.policy.placed(ticket.epoch, group)
         self.answer(source)
 
     def _refuse(self, source: Source) -> None:

@@ -33,6 +33,10 @@ class Epochs(Full):
 
     def __init__(self, seats: Mapping[str, Seat], settings: IsisSettings) -> None:
         super().__init__(seats, settings)
+        self.rises = 0
+        """How often this process raised its epoch of its own accord."""
+        self.markers = 0
+        """How many markers it has sent, each to one member."""
         self._since: set[str] = set()  # groups in which something of the current epoch was sent or given
 
     # What this process sends and is given
@@ -43,6 +47,7 @@ class Epochs(Full):
     def sends(self, seat: Seat) -> None:
         """Something leaves for this group: behind all that came before in others."""
         if self.unsafe(seat):
+            self.rises += 1
             self._raise_to(self.epoch + 1)
         self._since.add(seat.name)
 
@@ -74,14 +79,26 @@ class Epochs(Full):
         if sender == seat.me:
             return
         seat.marks.queued(sender, epoch)
-        self.placed(epoch)
+        self.placed(epoch, seat.name)
 
-    def placed(self, epoch: int) -> None:
-        """All groups of this process shall know of the epoch of what waits for its program."""
+    def placed(self, epoch: int, group: str) -> None:
+        """The other groups of this process shall say that nothing comes before it."""
         self._raise_to(epoch)
-        for each in self._seats.values():
-            if each.marks.said < epoch:
-                self.announce(each)
+        for seat in self.asked(self._seats.get(group)):
+            stream = seat.member.stream
+            if stream is None or seat.member.is_out or seat.marks.asked >= epoch:
+                continue
+            behind = seat.marks.behind(stream, seat.me, epoch)
+            if behind:
+                seat.marks.asked = epoch
+                self._ask(seat, behind, epoch)
+
+    def _ask(self, seat: Seat, members: Iterable[MemberId], epoch: int) -> None:
+        """Who hears a marker answers with one; who was told already, by a message, has to be asked."""
+        if seat.marks.said < self.epoch:
+            self.announce(seat)
+        else:
+            seat.out.sends += [(member, MarkWanted(epoch)) for member in members]
 
     def on_marker(self, seat: Seat, source: MemberId, frame: Marker) -> None:
         """A member sends nothing of lower epochs any more."""
@@ -96,6 +113,7 @@ class Epochs(Full):
         self._raise_to(epoch)
         stream = seat.member.stream
         if stream is not None:
+            self.markers += 1
             seat.out.sends.append((source, self._marker(stream)))
 
     def began(self, seat: Seat, floor: int, *, joined: bool) -> None:
@@ -110,6 +128,7 @@ class Epochs(Full):
         stream = seat.member.stream
         if stream is not None and seat.marks.said < self.epoch and not seat.member.is_out:
             seat.marks.said = self.epoch
+            self.markers += len(stream.members) - 1
             seat.out.sends.append((None, self._marker(stream)))
 
     def _marker(self, stream: ViewStream) -> Marker:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.protocols.isis.departures import answer_of
 from semcast.protocols.isis.frames import Advance, InGroup, StableWanted, Taken, TakenWanted, number_of
@@ -41,7 +41,7 @@ class Errands:
 
     def __init__(self, domain: "Isis") -> None:
         self._domain = domain
-        self._delay = domain.settings.vsync.ack_delay
+        self._delay = max(domain.settings.vsync.ack_delay, MILLISECOND)
         self._pause = 2 * domain.settings.vsync.resend
         self._patience = 0
         self._heap: list[tuple[Nanos, int, str, Timer]] = []

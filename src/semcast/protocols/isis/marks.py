@@ -26,6 +26,8 @@ class Marks:
     def __init__(self) -> None:
         self.said = 0
         """The epoch that this process said there last, in the current view."""
+        self.asked = 0
+        """The epoch for which the others were asked last."""
         self._epochs: dict[MemberId, int] = {}
         self._open: list[_Mark] = []  # not all that they count has come
 

@@ -44,7 +44,7 @@ class Conservative:
     def queued(self, seat: Seat, sender: MemberId, epoch: int) -> None:
         """A message with an epoch has come."""
 
-    def placed(self, epoch: int) -> None:
+    def placed(self, epoch: int, group: str) -> None:
         """A direct message stands in the line."""
 
     def began(self, seat: Seat, floor: int, *, joined: bool) -> None:

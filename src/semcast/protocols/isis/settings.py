@@ -4,7 +4,7 @@ import enum
 
 import msgspec
 
-from semcast.core.ids import SECOND, Nanos
+from semcast.core.ids import MICROSECOND, SECOND, Nanos
 from semcast.protocols.isis.structure import Structure
 from semcast.protocols.vsync.settings import Order, VsyncSettings
 
@@ -12,6 +12,8 @@ MAX_GROUP = 128
 """Bytes of the name of a group."""
 MAX_FOREIGN = 64
 """Groups that a stamp speaks of, at most: with more, sending waits until some of them are settled."""
+ACK_DELAY = 250 * MICROSECOND
+"""A program that changes the group waits for a round of acknowledgements, so they do not wait for long."""
 _PLENTY = 1 << 40
 """Nothing that is within credit is ever refused, so queues inside of groups have no bound of their own."""
 
@@ -54,7 +56,7 @@ class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often the first member of a group says to all of the domain that it is there; 0 for never."""
     stamp_age: Nanos = SECOND
     """A stamp of a group that this process is not in is asked about when it is as old as this."""
-    vsync: VsyncSettings = VsyncSettings()
+    vsync: VsyncSettings = VsyncSettings(ack_delay=ACK_DELAY)
     """Of each group. The order is causal whatever it says, and queues are bounded by credit alone."""
     notes: bool = False
     """Whether the history is told of everything."""

@@ -18,6 +18,7 @@ from semcast.sim.experiments.domains import StructureCell, w1
 from semcast.sim.experiments.flushes import FlushCell, v4
 from semcast.sim.experiments.gossiping import GossipCell, gossip
 from semcast.sim.experiments.logs import AbsenceCell, ItemsCell, LateCell, RegionCell, x1, x3, x5, x6
+from semcast.sim.experiments.marking import MarkCell, w8
 from semcast.sim.experiments.multicasts import MulticastCell, v1
 from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
 from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
@@ -61,6 +62,7 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "w2": Experiment(SwitchCell, w2),
         "w6": Experiment(AskCell, w6),
         "w7": Experiment(SwitchCell, w2),
+        "w8": Experiment(MarkCell, w8),
         "x1": Experiment(AbsenceCell, x1),
         "x3": Experiment(LateCell, x3),
         "x5": Experiment(ItemsCell, x5),

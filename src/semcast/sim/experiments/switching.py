@@ -35,9 +35,9 @@ _PAYLOAD = bytes(56)
 class SwitchCell(Parameters, frozen=True):
     """Groups that have some processes in common, which send."""
 
-    engine: Literal["conservative", "full", "ordered"] = "conservative"
+    engine: Literal["conservative", "full", "blocks", "epochs", "ordered"] = "conservative"
     resilience: str = "safe"
-    """Under the policy `full`, who must have the causes of a message that changes the group."""
+    """Where stamps are carried, who must have the causes of a message that changes the group."""
     groups: int = 2
     size: int = 3
     """Members of a group."""
@@ -53,6 +53,8 @@ class SwitchCell(Parameters, frozen=True):
     """Runs a second of each; 0 for as many as it may."""
     latency_ms: float = 1.0
     cpu_us: float = 10.0
+    ack_ms: float = 1.0
+    """How long acknowledgements of the causal engine wait for others."""
     measured_s: float = 0.2
 
 
@@ -61,7 +63,7 @@ def w2(cell: SwitchCell) -> Result:
     if not 1 <= cell.shared <= cell.size:
         raise CellError("shared: 1 to all members of a group")
     talkers: list[Talking] = []
-    cluster = _cluster(cell, talkers)
+    cluster = cluster_of(cell, talkers)
     cluster.start()
     cluster.run(FOUNDED + WARM)
     for each in talkers:
@@ -247,7 +249,8 @@ class OrderedTalker(Lightweight):
 Talking = CausalTalker | OrderedTalker
 
 
-def _cluster(cell: SwitchCell, talkers: list[Talking]) -> Cluster:
+def cluster_of(cell: SwitchCell, talkers: list[Talking]) -> Cluster:
+    """The processes of a cell; puts them into a list as they are built."""
     scheduler, seeds = Scheduler(), Random(cell.seed)
     private = cell.size - cell.shared
     size = cell.shared + cell.groups * private
@@ -293,6 +296,7 @@ def _talker(cell: SwitchCell, me: MemberId, rng: Random, out: Outbox, talk: Talk
     settings = IsisSettings(
         policy=Policy(cell.engine),
         resilience=cell.resilience,
-        vsync=VsyncSettings(ack_delay=MILLISECOND),
+        structure=(tuple(f"g{number}" for number in range(cell.groups)),),
+        vsync=VsyncSettings(ack_delay=round(cell.ack_ms * MILLISECOND)),
     )
     return CausalTalker(me, settings, rng, out, talk, cell.size)
