@@ -32,7 +32,7 @@ _NAMES = ("run", "group", "process", "kind", "sender")
 _NUMBERS = ("incarnation", "index", "sender_incarnation", "seq", "count")
 _VIEW = ("view", "members")
 _LEAVES = {"view": "view", "members": "members.list.element.name", "annotation": "annotation.kind"}
-"""Columns that are read only where there is something in them, and a leaf of each that tells."""
+"""Columns that are read whole only where there is something in them, and a leaf that is always read."""
 
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value, Kind.PURGE.value)
 _SUMMED = np.uint64((1 << 32) - 1)
@@ -179,11 +179,14 @@ def _row_group(file: str | Path, group: int, several: frozenset[str]) -> Iterato
         footer = parquet.metadata.row_group(group)
         leaves = {footer.column(n).path_in_schema: footer.column(n) for n in range(footer.num_columns)}
         doubtful = not _sound(leaves)
-        some = [name for name, leaf in _LEAVES.items() if leaf not in leaves or _says(leaves[leaf])]
-        columns = [*_NAMES, *_NUMBERS, *some]
+        said = {path.partition(".")[0] for path, leaf in leaves.items() if _says(leaf)}
+        empty = [name for name in _LEAVES if name not in said]
+        columns = [*_NAMES, *_NUMBERS, *(_LEAVES[name] if name in empty else name for name in _LEAVES)]
         for batch in parquet.iter_batches(_BATCH, row_groups=[group], columns=columns, use_threads=False):
             if batch.num_rows:
-                yield from _of_batch(batch, several, doubtful=doubtful)
+                blank = any(batch[name].null_count < batch.num_rows for name in empty)
+                told = batch.drop_columns(empty)
+                yield from _of_batch(told, several, doubtful=doubtful or blank)
 
 
 def _sound(leaves: Mapping[str, pq.ColumnChunkMetaData]) -> bool:
