@@ -29,6 +29,7 @@ GROUPS = (
     "storage",
     "engine",
     "daemon",
+    "isis",
     "profile",
     "journals",
     "verify",

@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from benchmarks.rows import Row, against
 from semcast.core import Batch, Item, MemberId
 from semcast.core.messages import batch_of
-from semcast.models import Frd, Scenario, Stock, Traffic, simulate
+from semcast.models import Frd, ModelTraffic, Scenario, Stock, simulate
 from semcast.obsolescence import PurgingBuffer
 
 ADDS = 20_000
@@ -108,7 +108,7 @@ def _untagged(size: int) -> list[Batch]:
     return [batch_of(SENDER, 1 + size * n, [b"."] * size) for n in range(ADDS)]
 
 
-def _simulated(scenario: Scenario, traffic: Traffic) -> Callable[[], object]:
+def _simulated(scenario: Scenario, traffic: ModelTraffic) -> Callable[[], object]:
     return lambda: simulate(scenario, traffic, MESSAGES, warmup=0)
 
 

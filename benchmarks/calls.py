@@ -20,7 +20,7 @@ import semcast
 from benchmarks.rows import Row, against
 from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND
 from semcast.history import History
-from semcast.sim.calling import CallsSettings, Place
+from semcast.sim.calling import CallsSettings, PlaceCall
 from semcast.sim.scenario import Scenario
 from semcast.sim.simulate import simulate
 from semcast.specs.calls.story import story_of
@@ -139,7 +139,7 @@ def _simulated() -> list[Row]:
 def _simulated_call(others: int, to: int | None = None) -> float:
     """Microseconds of a call to so many others, in the middle, on a switched network of 100 Mbit/s."""
     calls = tuple(
-        Place(SECOND + number * 10 * MILLISECOND, 0, replies="all" if to is None else "first", to=to)
+        PlaceCall(SECOND + number * 10 * MILLISECOND, 0, replies="all" if to is None else "first", to=to)
         for number in range(50)
     )
     scenario = Scenario(

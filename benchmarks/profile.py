@@ -25,7 +25,7 @@ from pyspark.sql import functions as fn
 
 from benchmarks.cpu import cpu_seconds, load, now, since
 from benchmarks.rows import Row, against
-from semcast.pipeline.profile.job import profile
+from semcast.pipeline.profile.profiling import profile
 from semcast.pipeline.profile.read import read_trace
 from semcast.pipeline.session import spark_session
 

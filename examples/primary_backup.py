@@ -12,14 +12,14 @@ from random import Random
 from typing import Any
 
 import semcast
-from semcast.patterns import Answer, Outcome, PrimaryBackup
+from semcast.patterns import BackupReply, Executed, PrimaryBackup
 
 SETTINGS: dict[str, Any] = {"uniform": True, "minimum": 2, "token_loss": "2s"}
 GROUP = "example-accounts"
 Accounts = semcast.Live[PrimaryBackup]
 
 
-def transfer(state: Mapping[str, bytes], request: bytes) -> Outcome:
+def transfer(state: Mapping[str, bytes], request: bytes) -> Executed:
     """Executed at the primary alone: nobody else could come to another result."""
     source, target, amount = json.loads(request)
     balances = {who: int(state.get(who, b"100")) for who in (source, target)}
@@ -30,7 +30,7 @@ def transfer(state: Mapping[str, bytes], request: bytes) -> Outcome:
         target: b"%d" % (balances[target] + amount),
         "transfers": b"%d" % count,
     }
-    return Outcome(changes, b"transfer %d: %d" % (count, amount))
+    return Executed(changes, b"transfer %d: %d" % (count, amount))
 
 
 def accounts(name: str) -> Accounts:
@@ -41,7 +41,7 @@ def accounts(name: str) -> Accounts:
 async def ask(replica: Accounts, source: str, target: str, amount: int) -> bytes:
     """A client's request, made at any replica; returns once it is sure to last."""
     answer = await replica.answer(replica.pattern.request(json.dumps([source, target, amount]).encode()))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, BackupReply)
     return answer.reply
 
 

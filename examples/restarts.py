@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from secrets import token_hex
 
 import semcast
-from semcast.patterns import Answer, Outcome, PrimaryBackup
+from semcast.patterns import BackupReply, Executed, PrimaryBackup
 
 
-def enter(state: Mapping[str, bytes], request: bytes) -> Outcome:
+def enter(state: Mapping[str, bytes], request: bytes) -> Executed:
     """Executed at the primary: the sum of all entries."""
     total = b"%d" % (int(state.get("total", b"0")) + int(request))
-    return Outcome({"total": total}, total)
+    return Executed({"total": total}, total)
 
 
 async def member(group: str, name: str) -> None:
@@ -29,7 +29,7 @@ async def member(group: str, name: str) -> None:
         print(f"begins with {total.decode()}", flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             answer = await ledger.answer(ledger.pattern.request(line.strip().encode()))
-            assert isinstance(answer, Answer)
+            assert isinstance(answer, BackupReply)
             print(answer.reply.decode(), flush=True)
 
 

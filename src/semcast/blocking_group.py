@@ -35,7 +35,7 @@ from semcast.group import (
 from semcast.group import join as join_async
 from semcast.group.calls import To
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
-from semcast.group.machine import MACHINE
+from semcast.group.machine import check_threads
 from semcast.group.signals import ENDING, PROCESS, SignalWatch
 from semcast.group.transaction import payload_of
 from semcast.patterns.calls import CallAnswer, CallRequest, Wanted
@@ -58,10 +58,7 @@ class BlockingGroup:
     def __init__(
         self, name: str, config: Path | None, settings: dict[str, Any], state: StateHooks | None = None
     ) -> None:
-        if MACHINE.get().simulated:
-            raise GroupError(
-                "semcast.blocking needs threads, and a simulated world has none: use semcast.join"
-            )
+        check_threads()
         self._name = name
         self._config = config
         self._settings = settings

@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from semcast.chaos.judge import Finding, Judgement, Outcome, journals_of, judge, note_crash
-from semcast.chaos.ledger import Ledger, letter
-from semcast.chaos.roster import Member
+from semcast.chaos.judge import ChaosOutcome, Finding, Judgement, journals_of, judge, note_crash
+from semcast.chaos.ledger import SharedLedger, letter
+from semcast.chaos.roster import RosterEntry
 from semcast.core import MemberId, Message, MessageId, View
 from semcast.core.events import Note
 from semcast.history import Kind, RunInfo, read_history
@@ -32,7 +32,7 @@ def journal(folder: Path, member: MemberId) -> JournalWriter:
     return writer
 
 
-def outcome(**given: object) -> Outcome:
+def outcome(**given: object) -> ChaosOutcome:
     found: dict[str, object] = {
         "stack": "ring",
         "members": 2,
@@ -46,7 +46,7 @@ def outcome(**given: object) -> Outcome:
         "judgement": Judgement(3, 10, 20, 2, (Finding("integrity", "holds"),)),
         "folder": "x",
     }
-    return Outcome(**{**found, **given})  # type: ignore[arg-type]
+    return ChaosOutcome(**{**found, **given})  # type: ignore[arg-type]
 
 
 def test_a_killed_process_gets_a_crash_row_in_the_journal_it_began(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_states_that_differ_in_the_end_are_a_violation(tmp_path: Path) -> None:
 
 def test_a_ledger_is_handed_over_and_the_same_whatever_was_purged() -> None:
     """Of an item only the last message counts, of the others all."""
-    one, two, three = Ledger(), Ledger(), Ledger()
+    one, two, three = SharedLedger(), SharedLedger(), SharedLedger()
     payloads = [letter(b"?", item, b"%d" % n) for n, item in enumerate(["x", "", "x", "y", ""])]
     for seq, payload in enumerate(payloads, 1):
         one.apply(Message(MessageId(A, seq), payload))
@@ -131,7 +131,7 @@ def test_a_folder_without_a_recording_is_not_good(tmp_path: Path) -> None:
 
 
 def test_what_a_member_says_is_remembered_until_another_process_begins() -> None:
-    member = Member("a", "talks", reads=True)
+    member = RosterEntry("a", "talks", reads=True)
     for line in (
         {"event": "begun", "incarnation": 3},
         {"event": "view", "number": 2, "members": [["a", 3], ["b", 1]]},

@@ -7,7 +7,7 @@ import pytest
 from tests.protocols.vsync.vsynclab import MS, Lab, Node
 
 from semcast.chaos.judge import judge
-from semcast.chaos.ledger import Ledger, letter
+from semcast.chaos.ledger import SharedLedger, letter
 from semcast.core import Batch, MemberId, Message, MessageId
 from semcast.core.events import Delivery
 from semcast.core.ids import SECOND
@@ -21,7 +21,7 @@ class Replica(Node):
     """A member whose program keeps what a chaos program keeps."""
 
     def __init__(self, *args: Any) -> None:
-        self.ledger = Ledger()
+        self.ledger = SharedLedger()
         super().__init__(*args)
 
     def on_delivery(self, each: Delivery) -> None:

@@ -12,13 +12,13 @@ from tests.server.conftest import Running
 
 from semcast.cli.main import main
 from semcast.server.registry import Note, found, noted
-from semcast.server.serving import Place
+from semcast.server.serving import ServerAddress
 
 
 @pytest.fixture
 def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    server = Running(tmp_path / "db", Place("127.0.0.1:0"))
+    server = Running(tmp_path / "db", ServerAddress("127.0.0.1:0"))
     try:
         with noted(Note("standin", "a", server.address, False, os.getpid())):
             yield server
@@ -287,7 +287,7 @@ def test_tables_are_compared_between_servers(
     running.database.servers["b"] = 1
     assert sql("--verify") == 3
     assert "b: not compared: no server that answered has this name" in capsys.readouterr().out
-    other = Running(tmp_path / "other", Place("127.0.0.1:0"))
+    other = Running(tmp_path / "other", ServerAddress("127.0.0.1:0"))
     try:
         other.database.server = "b/2"
         assert sql("--verify", "--server", running.address, "--server", other.address) == 1

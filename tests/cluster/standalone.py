@@ -10,17 +10,17 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
+from tests.pipeline.killing import QUICKLY, command_of, descendants
 
 from semcast.pipeline.java import find_java, java_home_for_spark
 
 HOME = Path(pyspark.__file__).parent
 PATH = "/usr/local/bin:/usr/bin:/bin"
 DEADLINE = 120.0
-QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java compiles quickly rather than well."""
 
 
 class Cluster:
@@ -49,14 +49,22 @@ class Cluster:
         self._start(name, "org.apache.spark.deploy.worker.Worker", [*listen, *work, self.url])
         self._wait("Registering worker 127.0.0.1", times=self._workers)
 
-    def kill_executor(self) -> int:
-        """Kill an executor of any worker as a machine would that fails; returns its process."""
+    def kill_executor(self) -> int | None:
+        """Kill an executor of any worker as a machine that fails would; returns its process, if any."""
+        return self._kill(lambda command: "CoarseGrainedExecutorBackend" in command)
+
+    def kill_python(self) -> int | None:
+        """The same with a Python process that reads or writes rows for an executor."""
+        return self._kill(lambda command: "pyspark" in command and "daemon" in command)
+
+    def _kill(self, wanted: Callable[[str], bool]) -> int | None:
+        """The youngest such process of any worker: the others may be its parents."""
         for worker in self._started[1:]:
-            for child in _children(worker.pid):
-                if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{child}/cmdline").read_bytes():
+            for child in reversed(descendants(worker.pid)):
+                if wanted(command_of(child)):
                     os.kill(child, signal.SIGKILL)
                     return child
-        raise AssertionError("no executor is running")
+        return None
 
     def stop(self) -> None:
         """End everything that was started, workers first: these end their executors."""
@@ -106,9 +114,3 @@ class Cluster:
             if time.monotonic() > end or any(process.poll() is not None for process in self._started):
                 raise AssertionError(f"no {text!r} in {self._log}: {self._log.read_text()[-2000:]}")
             time.sleep(0.1)
-
-
-def _children(pid: int) -> list[int]:
-    """Of all threads: a JVM starts its children from any of them."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return sorted(int(child) for task in tasks for child in task.read_text().split())

@@ -14,8 +14,8 @@ from tests.pipeline import histories
 from tests.pipeline.agreement import differences, in_memory, said
 
 from semcast.pipeline.failures import ClusterError
-from semcast.pipeline.profile.job import Settings, profiled
 from semcast.pipeline.profile.output import write_tables
+from semcast.pipeline.profile.profiling import Settings, profiled
 from semcast.pipeline.profile.read import read_trace
 from semcast.pipeline.session import seen_by_executors, slots
 from semcast.pipeline.sweep.spec import Spec, planned
@@ -90,7 +90,7 @@ def test_verify_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, 
     folder = shared / "histories"
     folder.mkdir()
     recorded = survey([histories.write(runs, folder)])
-    killed: list[int] = []
+    killed: list[int | None] = []
 
     def lose_one(step: str) -> None:
         """In the middle: some of what was kept until then goes with it."""
@@ -101,12 +101,13 @@ def test_verify_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, 
     options = Options(names, small_rows=0, memory_rows=0, allow_missing=True)
     report = verify(spark, recorded, options, lose_one)
     assert len(killed) == 1
+    assert all(killed)
     assert differences(said(report.verdicts), in_memory(runs, names)) == []
 
 
 def test_sweep_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, disk: Path) -> None:
     cells = planned("f3", [{"seed": seed} for seed in range(40)])
-    killed: list[int] = []
+    killed: list[int | None] = []
 
     def nap(cell: Cell) -> Result:
         time.sleep(0.2)
@@ -118,6 +119,7 @@ def test_sweep_survives_a_lost_executor(spark: SparkSession, cluster: Cluster, d
 
     summary = run_sweep(spark, Spec("naps", "f3", "", cells, None), disk, progress=lose_one, function=nap)
     assert killed
+    assert all(killed)
     assert (summary.ok, summary.failures) == (40, [])
     table = pq.read_table(summary.table).to_pylist()
     assert [row["twice"] for row in table] == [2 * seed for seed in range(40)]

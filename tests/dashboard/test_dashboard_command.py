@@ -19,6 +19,10 @@ import pytest
 
 import semcast
 from semcast.cli.main import main
+from semcast.dashboard.feed import Feed
+from semcast.dashboard.watching import watch
+from semcast.group.observing import observe
+from semcast.group.settings import resolve
 
 _PATIENCE = 60
 
@@ -76,7 +80,7 @@ def test_a_live_group_and_another_that_nobody_is_in(tmp_path: Path, sealed: bool
             await asyncio.to_thread(look)
 
     def look() -> None:
-        with served(name, "--also", f"{name}-nobody", *words) as address:
+        with served(name, f"{name}-nobody", *words) as address:
             found = until(address, lambda told: _seen(told) == [2, 0] and told["groups"][1]["problem"])
             groups = {group["group"]: group for group in found["groups"]}
             assert [view["members"] for view in groups[name]["views"]] == [["ann", "bob"]]
@@ -88,6 +92,27 @@ def test_a_live_group_and_another_that_nobody_is_in(tmp_path: Path, sealed: bool
             with served(name, *wrong) as address:
                 found = until(address, lambda told: "key" in told["groups"][0]["problem"])
                 assert found["groups"][0]["members"] == []
+
+    asyncio.run(scenario())
+
+
+def test_who_watches_sends_nothing_and_is_in_no_view() -> None:
+    name = f"watched-{token_hex(4)}"
+
+    async def scenario() -> None:
+        async with semcast.join(name, name="a") as group:
+            before = group.view
+            with observe(name, resolve({})) as observer:
+                feed = Feed({"replay": ""})
+                watching = asyncio.create_task(watch(feed, [(name, observer)]))
+                async with asyncio.timeout(20):
+                    while not observer.members():
+                        await asyncio.sleep(0.1)
+                watching.cancel()
+                await asyncio.wait([watching])
+                sent = observer._endpoint.stats.datagrams_out
+                assert sent == 0
+            assert group.view == before
 
     asyncio.run(scenario())
 
@@ -114,8 +139,8 @@ def test_a_recorded_run_is_played(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        ([], "name a group to watch, or a folder to --replay"),
-        (["g", "--replay", "here"], "name a group to watch, or a folder to --replay"),
+        ([], "name one or more groups to watch, or a folder to --replay"),
+        (["g", "--replay", "here"], "name one or more groups to watch, or a folder to --replay"),
         (["--replay", "/nonexistent"], "no such file or folder"),
         (["g", "--listen", "everywhere"], "--listen: 'everywhere' is not an address"),
         (["g", "--listen", "0.0.0.0:8080"], "everybody who reaches it could watch"),

@@ -12,7 +12,7 @@ from semcast.dashboard.application import application
 from semcast.dashboard.feed import Feed
 from semcast.dashboard.picture import Picture
 from semcast.dashboard.playing import Film
-from semcast.server.serving import HttpServer, Place
+from semcast.server.serving import HttpServer, ServerAddress
 from semcast.testing import World
 
 VIEWS = "JSON.stringify([...document.querySelectorAll('g.view')].map(each => each.dataset.members).sort())"
@@ -57,7 +57,7 @@ def test_a_partition_is_seen_on_the_page(film: Film, tmp_path: Path) -> None:
             picture.update(1000.0 + seconds, frames[at])
             feed.show(picture)
 
-        async with HttpServer(application(feed), Place(listen="127.0.0.1:0")) as server:
+        async with HttpServer(application(feed), ServerAddress(listen="127.0.0.1:0")) as server:
             loop = asyncio.get_running_loop()
             show(9)
             page = f"http://{server.address}/"
@@ -98,7 +98,7 @@ def test_the_page_is_self_contained_and_offers_nothing_to_change(film: Film) -> 
         feed, picture = Feed({"replay": ""}), Picture(film.group)
         picture.update(1.0, next(film.frames(film.begin, film.end)))
         feed.show(picture)
-        async with HttpServer(application(feed), Place(listen="127.0.0.1:0")) as server:
+        async with HttpServer(application(feed), ServerAddress(listen="127.0.0.1:0")) as server:
 
             def get(path: str, method: str = "GET") -> tuple[str, int]:
                 request = urllib.request.Request(f"http://{server.address}{path}", method=method)

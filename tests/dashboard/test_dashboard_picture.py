@@ -39,30 +39,42 @@ def told(picture: Picture) -> list[tuple[str, str]]:
 
 
 def test_a_partition_and_its_end_are_told_with_their_causes(picture: Picture) -> None:
-    assert [kind for kind, _ in told(picture)] == ["joined"] * 3
+    assert [kind for kind, _ in told(picture)] == ["joined"]
     picture.update(101.0, [seen("a", 4, "a"), seen("b", 5, "b"), seen("c", 5, "b")])
     assert [view["members"] for view in picture.snapshot()["views"]] == [["a"], ["b", "c"]]
-    assert told(picture)[3:] == [
-        ("view", "view 4 of a: a; without b, c"),
-        ("view", "view 5 of b: b, c; without a"),
-        ("split", "the group is in 2 views: it is partitioned, or changes just now"),
+    assert told(picture)[1:] == [
+        ("view", "view 4 (a): a; without b, c"),
+        ("view", "view 5 (b): b, c; without a"),
+        ("split", "the group is in 2 views: it is partitioned, or about to change its view"),
     ]
     picture.update(102.0, [seen(name, 6, "a") for name in "abc"])
-    assert told(picture)[6:] == [
-        ("view", "view 6 of a: a, b, c; merges 2 views"),
+    assert told(picture)[4:] == [
+        ("view", "view 6 (a): a, b, c; merges 2 views"),
         ("merge", "all members are in one view again"),
     ]
 
 
 def test_who_goes_comes_or_is_held_back_is_told(picture: Picture) -> None:
     picture.update(101.0, [seen("a", 4, "a", held_by="b", held_why="reads slowly"), seen("b", 4, "a")])
-    assert told(picture)[3:] == [
-        ("gone", "c is gone: it left, or nothing was heard of it for seconds"),
-        ("view", "view 4 of a: a, b; without c"),
+    assert told(picture)[1:] == [
+        ("gone", "c is gone: it left, crashed, or is out of reach"),
+        ("view", "view 4 (a): a, b; without c"),
         ("held", "a is held back by b: reads slowly"),
     ]
     picture.update(102.0, [seen(name, 5, "a") for name in "abd"])
-    assert ("view", "view 5 of a: a, b, d; with d") in told(picture)
+    assert ("view", "view 5 (a): a, b, d; with d") in told(picture)
+
+
+def test_members_without_a_view_are_no_partition() -> None:
+    picture = Picture("g")
+    picture.update(1.0, [seen("a", 0, ""), seen("b", 0, "")])
+    picture.update(2.0, [seen("a", 1, "a"), seen("b", 0, "")])
+    picture.update(3.0, [seen("a", 2, "a"), seen("b", 2, "a")])
+    assert told(picture) == [
+        ("joined", "a, b are here, without a view"),
+        ("view", "view 1 (a): a"),
+        ("view", "view 2 (a): a, b; with b"),
+    ]
 
 
 def test_two_of_one_name_are_told_apart() -> None:

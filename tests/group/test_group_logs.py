@@ -37,9 +37,16 @@ class Ear(logging.Handler):
             self.heard()
 
 
-@pytest.mark.parametrize("settings", [{"minimum": 3}, {"stack": "vsync"}])
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"minimum": 3}, "do others run"),
+        ({"stack": "vsync"}, "set minimum= at all members"),
+        ({"stack": "vsync", "minimum": 2}, "do 2 founders run"),
+    ],
+)
 def test_who_waits_to_be_let_in_says_so(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], advice: str
 ) -> None:
     monkeypatch.setattr("semcast.group.group._SETTLE_PATIENCE", 0.5)
 
@@ -51,7 +58,10 @@ def test_who_waits_to_be_let_in_says_so(
     with caplog.at_level(logging.WARNING, "semcast"):
         asyncio.run(test())
     lines = [record.getMessage() for record in caplog.records]
-    assert any("a#" in line and "has waited for 0.5 s" in line and "nobody" in line for line in lines), lines
+    assert any(
+        "a#" in line and "has waited for 0.5 s" in line and "nobody" in line and advice in line
+        for line in lines
+    ), lines
 
 
 def test_joining_views_and_leaving_are_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ import semcast
 from semcast.core.events import Blocked, Unblocked
 from semcast.core.ids import SECOND
 from semcast.core.statistics import Statistics
-from semcast.group.metrics import Meter, Reading, exposition
+from semcast.group.metrics import Meter, MetricsSnapshot, exposition
 from semcast.net.sockets import SocketStatistics
 
 Address = tuple[str, int]
@@ -86,7 +86,7 @@ def test_a_member_s_counters_are_served() -> None:
 
 
 def test_every_family_is_described_once_and_every_line_parses() -> None:
-    reading = Reading(
+    reading = MetricsSnapshot(
         group='a"b\\c\nd',
         member="m#1",
         stack=Statistics(),

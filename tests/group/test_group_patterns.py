@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import semcast
-from semcast.patterns import Answer, Outcome, PrimaryBackup, ReadAnswer, ReplicatedState, StateMachine
+from semcast.patterns import BackupReply, Executed, PrimaryBackup, ReadAnswer, ReplicatedState, StateMachine
 
 PATIENT: dict[str, Any] = {"token_loss": "2s"}
 
@@ -17,11 +17,11 @@ def run(test: Callable[[str], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(test(f"patterns-{token_hex(4)}"), 40))
 
 
-def book(state: Mapping[str, bytes], request: bytes) -> Outcome:
+def book(state: Mapping[str, bytes], request: bytes) -> Executed:
     left = int(state.get("seats", b"3"))
     if left == 0:
-        return Outcome({}, b"sold out")
-    return Outcome({"seats": b"%d" % (left - 1), "last": request}, b"seat %d" % left)
+        return Executed({}, b"sold out")
+    return Executed({"seats": b"%d" % (left - 1), "last": request}, b"seat %d" % left)
 
 
 def service(me: semcast.MemberId) -> PrimaryBackup:
@@ -35,8 +35,8 @@ def test_a_service_survives_its_primary() -> None:
         await asyncio.gather(*(each.group.wait_for(3) for each in lives))
         numbers = [(each, each.pattern.request(each.group.member.name.encode())) for each in lives]
         answers = [await each.answer(number) for each, number in numbers]
-        assert all(isinstance(answer, Answer) for answer in answers)
-        assert sorted(answer.reply for answer in answers if isinstance(answer, Answer)) == [
+        assert all(isinstance(answer, BackupReply) for answer in answers)
+        assert sorted(answer.reply for answer in answers if isinstance(answer, BackupReply)) == [
             b"seat 1",
             b"seat 2",
             b"seat 3",
@@ -46,7 +46,7 @@ def test_a_service_survives_its_primary() -> None:
         await primary.close()
         number = rest[1].pattern.request(b"late")
         answer = await rest[1].answer(number)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, BackupReply)
         assert answer.reply == b"sold out"
         await asyncio.gather(*(each.close() for each in rest))
 
@@ -102,7 +102,7 @@ def test_a_pattern_that_raises_makes_its_member_leave_and_says_so(caplog: pytest
     """It read no more, and so stopped the whole group, without a word."""
 
     def fussy(me: semcast.MemberId) -> PrimaryBackup:
-        def execute(state: Mapping[str, bytes], request: bytes) -> Outcome:
+        def execute(state: Mapping[str, bytes], request: bytes) -> Executed:
             if request == b"poison" and me.name == "a":
                 raise ZeroDivisionError("a bug of the application")
             return book(state, request)
@@ -116,7 +116,7 @@ def test_a_pattern_that_raises_makes_its_member_leave_and_says_so(caplog: pytest
         with pytest.raises(semcast.GroupClosedError, match="its pattern failed: a bug of the application"):
             await a.until(lambda _: False)
         answer = await b.answer(number)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, BackupReply)
         assert answer.reply == b"seat 3"
         await asyncio.gather(a.close(), b.close())
 

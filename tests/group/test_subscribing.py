@@ -13,7 +13,7 @@ import pytest
 
 import semcast
 from semcast import blocking
-from semcast.group.subscribing import Answers, Subscription
+from semcast.group.subscribing import Acknowledgements, Subscription
 from semcast.protocols.gossip import Member
 
 PATIENCE = 10.0
@@ -265,7 +265,7 @@ def test_streams_that_are_over_are_acknowledged_once(tmp_path: Path) -> None:
 
 def test_who_goes_on_as_another_incarnation_is_told_what_comes_again() -> None:
     async def main() -> None:
-        answers = Answers()
+        answers = Acknowledgements()
         subscription = Subscription(None, answers, None, explicit=True)  # type: ignore[arg-type]
         ticket, waiting = answers.open()
         former, later = semcast.MemberId("q", 1), semcast.MemberId("q", 2)

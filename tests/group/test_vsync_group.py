@@ -339,6 +339,50 @@ def test_who_has_no_hooks_is_never_asked_for_the_state() -> None:
     run(test)
 
 
+def test_a_program_that_never_reads_hands_over_the_state_it_has() -> None:
+    """The joiner once waited until the first member left, and was then told that the state was lost."""
+
+    async def test(name: str) -> None:
+        first, second = Ledger(), Ledger()
+        first.entries = ["something"]
+        async with (
+            semcast.join(name, name="a", stack="vsync", bootstrap=True, state=first),
+            semcast.join(name, name="b", stack="vsync", state=second) as b,
+        ):
+            await until_view(b, "ab")
+            assert second.entries == ["something"]
+
+    run(test)
+
+
+def test_a_joiner_that_waits_for_what_was_not_read_is_told_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("semcast.group.inbox._UNREAD_LONG", 1)
+
+    async def test(name: str) -> None:
+        first, second = Ledger(), Ledger()
+        async with semcast.join(name, name="a", stack="vsync", bootstrap=True, state=first) as a:
+            await a.send(b"unread")
+            async with semcast.join(name, name="b", stack="vsync", state=second) as b:
+                joined = asyncio.create_task(until_view(b, "ab"))
+                while "a joiner waits for the state of a" not in caplog.text:
+                    await asyncio.sleep(0.05)
+                reading = asyncio.create_task(follow_one(a, first))
+                await joined
+                assert second.entries == ["unread"]
+                reading.cancel()
+
+    with caplog.at_level(logging.WARNING, "semcast"):
+        run(test)
+
+
+async def follow_one(group: semcast.Group, ledger: Ledger) -> None:
+    async for event in group:
+        if isinstance(event, semcast.Message):
+            ledger.entries.append(event.payload.decode())
+
+
 def test_a_state_must_be_bytes_and_needs_views() -> None:
     class Wrong(Ledger):
         def export(self) -> bytes:
@@ -347,6 +391,8 @@ def test_a_state_must_be_bytes_and_needs_views() -> None:
     async def test(name: str) -> None:
         with pytest.raises(semcast.ConfigurationError, match="vsync"):
             semcast.join(name, state=Ledger())
+        with pytest.raises(semcast.ConfigurationError, match="export"):
+            semcast.join(name, stack="vsync", bootstrap=True, state=lambda: b"")  # type: ignore[call-overload]
         async with semcast.join(name, name="a", stack="vsync", bootstrap=True, state=Wrong()) as a:
             joining = asyncio.create_task(
                 semcast.join(name, name="b", stack="vsync", state=Ledger()).__aenter__()

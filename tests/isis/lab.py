@@ -8,7 +8,7 @@ from semcast.core.events import Note
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.protocols.isis import IsisSettings, Policy
-from semcast.protocols.isis.frames import InGroup, number_of
+from semcast.protocols.isis.frames import Direct, InGroup, number_of
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import DetectorSettings, VsyncSettings
 from semcast.protocols.vsync.frames import InView
@@ -75,10 +75,17 @@ class Lab:
 
     # What happens
 
-    def send(self, letter: str, group: str, name: str) -> None:
+    def send(self, letter: str, group: str, name: str, *, ordered: bool = False) -> None:
         """A program sends a message."""
         process = self.at[letter]
-        self._names[letter, process.cast(group, [name.encode()])] = name
+        self._names[letter, process.cast(group, [name.encode()], ordered=ordered)] = name
+        process.settle(self.now)
+        self._drain(letter)
+
+    def tell(self, letter: str, to: str, name: str, more: bytes = b"") -> None:
+        """A program sends a message to one member alone."""
+        process = self.at[letter]
+        self._names[letter, process.send_to(MemberId(to), name.encode() + more)] = name
         process.settle(self.now)
         self._drain(letter)
 
@@ -131,7 +138,9 @@ class Lab:
             return
         assert isinstance(frame, InGroup)
         inside = frame.frame
-        carries = isinstance(inside, InView) and isinstance(inside.frame, Data)
+        carries = isinstance(inside, Direct) or (
+            isinstance(inside, InView) and isinstance(inside.frame, Data)
+        )
         if self._holds is not None and self._holds(source, dest, self._groups[frame.group], carries):
             self.held.append((source, dest, frame))
             return

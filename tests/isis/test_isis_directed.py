@@ -148,9 +148,9 @@ def test_stamps_of_a_group_that_is_joined_wait_for_it() -> None:
     assert _joiner(mutants.JoinerIgnoresStamps).given["r"] == ["effect"]
 
 
-def _leaver(kind: type[DomainProcess]) -> Lab:
+def _leaver(kind: type[DomainProcess], policy: Policy = CONSERVATIVE, **settings: Any) -> Lab:
     """q lacks what p was given in h. p leaves h, and sends where q is, too."""
-    lab = Lab({"h": "pqrs", "g": "pq"}, CONSERVATIVE, kind, silence=300)
+    lab = Lab({"h": "pqrs", "g": "pq"}, policy, kind, silence=300, **settings)
     lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "h" and carries)
     lab.send("r", "h", "cause")
     lab.run(5)
@@ -271,7 +271,7 @@ def test_a_purged_message_hands_on_what_it_says_of_other_groups(
     sender, me = MemberId("p"), MemberId("q")
     lines: Any = SimpleNamespace(members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1)
     tickets: list[Ticket] = []
-    seat: Any = None
+    seat: Any = SimpleNamespace(keep=lambda _others: None, member=SimpleNamespace(is_out=False))
     order = kind(lines, 1, 0, seat, tickets.append)
     order.skipped(0, 1, msgspec.msgpack.encode(Head([], [Foreign("g", 1, [(0, 3)])])))
     order.lined_up(batch_of(sender, 2, [b"later"]))

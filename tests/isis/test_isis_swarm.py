@@ -24,7 +24,7 @@ def test_the_swarm_finds_nothing(policy: Policy) -> None:
 
 @pytest.mark.parametrize(
     ("mutant", "policy", "seed"),
-    [("discarded-at-flush", Policy.FULL, 2)],
+    [("discarded-at-flush", Policy.FULL, 1)],
 )
 def test_mutants_that_few_seeds_catch(mutant: str, policy: Policy, seed: int) -> None:
     """The others are caught by the swarm, or in `test_isis_directed.py`."""
@@ -37,7 +37,20 @@ def test_who_was_put_out_while_it_asked_to_leave_is_out_of_all_groups() -> None:
     assert finding.clean, finding.broken
 
 
+def test_who_leaves_may_be_in_an_older_and_larger_view() -> None:
+    """Seed 2073: its program was in a view of more members than the one that it left."""
+    finding = examine(scenario_of("isis", 2073))
+    assert finding.clean, finding.broken
+
+
 def test_a_flush_does_not_return_in_a_view_that_ended_without_its_process() -> None:
     """Seed 80007: who slept while it was put out sent in its old view, and its flush returned at once."""
     finding = examine(scenario_of("isis", 80007, IsisVariant(policy=Policy.FULL, resilience="0")))
+    assert finding.clean, finding.broken
+
+
+@pytest.mark.parametrize("seed", [18, 2073])
+def test_a_direct_message_is_not_overtaken_while_groups_are_joined_and_left(seed: int) -> None:
+    """18: it waited for a group that was joined. 2073: for one that was left, and what came after did not."""
+    finding = examine(scenario_of("isis", seed, IsisVariant(policy=Policy.BLOCKS)))
     assert finding.clean, finding.broken

@@ -10,11 +10,11 @@ from semcast.models import (
     BufferRun,
     Frd,
     Intervals,
+    ModelTraffic,
     Purging,
     Replay,
     Scenario,
     Stock,
-    Traffic,
     longest_stop,
     simulate,
     throughput,
@@ -23,7 +23,7 @@ from semcast.models import (
 EAGER, LAZY, OFF = Purging.EAGER, Purging.LAZY, Purging.OFF
 
 
-def run(scenario: Scenario, traffic: Traffic, messages: int = 20_000) -> BufferRun:
+def run(scenario: Scenario, traffic: ModelTraffic, messages: int = 20_000) -> BufferRun:
     return simulate(scenario, traffic, messages, warmup=3_000, seed=11)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from semcast.models.stamps import Stamps, Traffic, count_stamps
+from semcast.models.stamps import FlurryTraffic, Stamps, count_stamps
 from semcast.models.structures import Policy, Structure, distances, domain, most_fields, spoken_of
 
 POLICIES: tuple[Policy, ...] = ("full", "blocks", "epochs", "conservative")
@@ -11,7 +11,7 @@ POLICIES: tuple[Policy, ...] = ("full", "blocks", "epochs", "conservative")
 def counted(
     structure: Structure, groups: int, policy: Policy, locality: float = 0.0, size: int = 4
 ) -> Stamps:
-    return count_stamps(Traffic(domain(structure, groups, size), 1500, locality), policy)
+    return count_stamps(FlurryTraffic(domain(structure, groups, size), 1500, locality), policy)
 
 
 @pytest.mark.parametrize(("structure", "groups"), [("tree", 9), ("cycle", 9), ("grid", 9), ("clique", 9)])
@@ -44,7 +44,7 @@ def test_each_policy_carries_no_more_than_the_one_before(structure: Structure) -
 
 def test_own_fields_are_the_same_whatever_the_policy_and_bounded_by_the_others() -> None:
     assert len({counted("grid", 9, policy).own for policy in POLICIES}) == 1
-    alone = count_stamps(Traffic(domain("tree", 1, 4), 1500), "full")
+    alone = count_stamps(FlurryTraffic(domain("tree", 1, 4), 1500), "full")
     assert alone.most <= 3
     assert alone.others == 0
 

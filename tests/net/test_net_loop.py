@@ -7,7 +7,7 @@ from collections.abc import Collection
 from itertools import count
 
 from semcast.core.ids import SECOND, Nanos
-from semcast.net.driving import Driving, Place
+from semcast.net.driving import Driving, Tenancy
 from semcast.net.loop import Loop
 
 
@@ -198,7 +198,7 @@ def test_a_tenant_starts_before_its_source_reads() -> None:
 
     class Source:
         def board(self, driver: Driving) -> None:
-            self.driver, self.place = driver, Place(Recording("source"))
+            self.driver, self.place = driver, Tenancy(Recording("source"))
             driver.add(self.place)
 
         def alight(self) -> None:

@@ -7,14 +7,14 @@ import pytest
 from semcast.core import Batch, MemberId, View, ViewChange
 from semcast.core.events import StateReceived
 from semcast.core.messages import batch_of
-from semcast.patterns import Answer, Outcome, PrimaryBackup
+from semcast.patterns import BackupReply, Executed, PrimaryBackup
 
 P, Q, R = MemberId("p"), MemberId("q"), MemberId("r")
 
 
-def append(state: Mapping[str, bytes], request: bytes) -> Outcome:
+def append(state: Mapping[str, bytes], request: bytes) -> Executed:
     log = state.get("log", b"") + request
-    return Outcome({"log": log, "last": request}, log)
+    return Executed({"log": log, "last": request}, log)
 
 
 class Bench:
@@ -56,8 +56,8 @@ def test_a_backup_forwards_and_the_answer_comes_back() -> None:
     assert (bench[Q].primary, bench[Q].request(b"x")) == (P, 1)
     bench[P].request(b"y")
     bench.settle()
-    assert bench[Q].take_answers() == [Answer(1, b"yx")]
-    assert bench[P].take_answers() == [Answer(1, b"y")]
+    assert bench[Q].take_answers() == [BackupReply(1, b"yx")]
+    assert bench[P].take_answers() == [BackupReply(1, b"y")]
     assert bench[P].state == bench[Q].state == {"log": b"yx", "last": b"x"}
     assert bench[Q].take_answers() == []
 
@@ -73,8 +73,8 @@ def test_the_next_primary_executes_what_was_not_answered() -> None:
     assert bench[Q].state == {}
     bench.settle()
     assert bench[Q].state == bench[R].state == {"log": b"yx", "last": b"x"}
-    assert bench[Q].take_answers() == [Answer(1, b"y")]
-    assert bench[R].take_answers() == [Answer(1, b"yx")]
+    assert bench[Q].take_answers() == [BackupReply(1, b"y")]
+    assert bench[R].take_answers() == [BackupReply(1, b"yx")]
 
 
 def test_what_was_answered_is_not_executed_again() -> None:
@@ -106,7 +106,7 @@ def test_a_request_that_never_left_is_executed_by_who_made_it() -> None:
     bench[Q].request(b"x")
     bench.view(Q)
     bench.settle()
-    assert bench[Q].take_answers() == [Answer(1, b"x")]
+    assert bench[Q].take_answers() == [BackupReply(1, b"x")]
 
 
 def test_who_is_primary_no_more_takes_back_what_did_not_leave() -> None:
@@ -116,7 +116,7 @@ def test_who_is_primary_no_more_takes_back_what_did_not_leave() -> None:
     bench.view(Q, P)
     assert bench[P].state == {}
     bench.settle()
-    assert bench[P].take_answers() == [Answer(1, b"x")]
+    assert bench[P].take_answers() == [BackupReply(1, b"x")]
     assert bench[P].state == bench[Q].state == {"log": b"x", "last": b"x"}
 
 
@@ -160,7 +160,7 @@ def test_only_the_primary_changes_the_state() -> None:
 
 
 def test_names_of_replies_are_taken() -> None:
-    service = PrimaryBackup(P, lambda _state, _request: Outcome({"\0p": b""}, b""))
+    service = PrimaryBackup(P, lambda _state, _request: Executed({"\0p": b""}, b""))
     service.on_delivery(ViewChange(View(1, (P,))))
     with pytest.raises(ValueError, match="zero byte"):
         service.request(b"")

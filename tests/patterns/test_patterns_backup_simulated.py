@@ -8,7 +8,7 @@ import pytest
 from tests.patterns.patternlab import Application, BrokenError, Group, draw, hunt, survey
 
 from semcast.core import Delivery, MemberId, Nanos, ViewChange
-from semcast.patterns import Outcome, PrimaryBackup
+from semcast.patterns import Executed, PrimaryBackup
 from semcast.protocols.vsync import Order, VirtualSynchrony
 
 COUNT = "count"
@@ -35,12 +35,12 @@ class Counts(Application):
         self._books = books
         self._primary = False
 
-    def execute(self, state: Mapping[str, bytes], request: bytes) -> Outcome:
+    def execute(self, state: Mapping[str, bytes], request: bytes) -> Executed:
         client = request.decode()
         number = int(state.get(client, b"0")) + 1
         changes = {COUNT: b"%d" % (int(state.get(COUNT, b"0")) + 1), client: b"%d" % number}
         self._books.had.add(frozenset((dict(state) | changes).items()))
-        return Outcome(changes, b"%d" % number)
+        return Executed(changes, b"%d" % number)
 
     def act(self) -> None:
         self.requests += 1

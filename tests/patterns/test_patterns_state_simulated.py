@@ -11,7 +11,7 @@ from semcast.core import Batch, Delivery, Enumeration, KEnumeration, ViewChange
 from semcast.core.events import StateReceived
 from semcast.obsolescence import OperationTracker
 from semcast.patterns import ReplicatedState
-from semcast.patterns.operations import Replica
+from semcast.patterns.operations import WriterState
 from semcast.protocols.vsync import Order, VirtualSynchrony
 from semcast.protocols.vsync.numbers import Numbers
 
@@ -132,7 +132,7 @@ class PrintedServer(ReplicatedState):
     tracker = PrintedTracker
 
 
-class Trusting(Replica):
+class Trusting(WriterState):
     """Applies what it has at each commit, as figure 3.8 does, without counting."""
 
     def complete(self, total: int) -> bool:

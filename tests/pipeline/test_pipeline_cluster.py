@@ -25,7 +25,7 @@ from semcast.pipeline.failures import ClusterError, told
 from semcast.pipeline.fetching import fetch
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.session import at_once, spark_session
-from semcast.pipeline.sweep import jobs
+from semcast.pipeline.sweep import jobtags
 from semcast.pipeline.sweep.spec import Spec, planned
 from semcast.pipeline.sweep.sweep import run_sweep
 from semcast.pipeline.verify import Options, Report, Verdict, survey, verify
@@ -165,7 +165,7 @@ class TestWithoutAContext:
             assert not (isinstance(data, pa.Table) and schema is None and not data.num_rows)
             return made(spark, data, schema, **options)  # type: ignore[call-overload]
 
-        for module in (executors, session, jobs):
+        for module in (executors, session, jobtags):
             monkeypatch.setattr(module, "is_connect", lambda _spark: True)
         monkeypatch.setattr(SparkSession, "sparkContext", property(context))
         monkeypatch.setattr(SparkSession, "createDataFrame", typed)

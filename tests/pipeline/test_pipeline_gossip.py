@@ -51,6 +51,7 @@ CAUGHT = {
     "compact-across-operation": 4,
     "receipt-lost-with-segment": 5,
     "recollected-message-readded": 5,
+    "dead-sessions-of-others": 430,
 }
 """Mutants of rpbcast, and a seed with which a checker saw each, in the protocol as it was."""
 

@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.pipeline.test_pipeline_profile import COLUMNS, Row, by_hand, drawn, of_spark, scanned
 
-from semcast.pipeline.profile import job, segments
-from semcast.pipeline.profile.job import Settings, profile, profiled
+from semcast.pipeline.profile import profiling, segments
 from semcast.pipeline.profile.merge import bin_high, bin_lows
 from semcast.pipeline.profile.output import write_tables
 from semcast.pipeline.profile.partial import Cut
+from semcast.pipeline.profile.profiling import Settings, profile, profiled
 from semcast.pipeline.profile.read import Columns, Trace, read_trace
 from semcast.pipeline.profile.segments import scan
 from semcast.pipeline.profile.sources import TraceError
@@ -29,7 +29,7 @@ OPENING = "spark.sql.files.openCostInBytes"
 @pytest.fixture
 def small_blocks(interpreted: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """Spark cuts even small files into blocks, the more the more executors there are; a profile pins them."""
-    monkeypatch.setattr(job, "_SPLITS", 6)
+    monkeypatch.setattr(profiling, "_SPLITS", 6)
     interpreted.conf.set(OPENING, "100")
     interpreted.conf.set(PARALLELISM, "3")
     yield interpreted
@@ -82,7 +82,7 @@ def test_executors_that_join_before_operations_are_looked_for(
 ) -> None:
     path = write_csv(tmp_path / "t.csv", sorted(drawn(2)), ["ts", "key", "kind"])
     expected = of_spark(profile(read_trace(small_blocks, [path]), Settings(groups="ts")))
-    executors_join_before(monkeypatch, job, "rows", small_blocks)
+    executors_join_before(monkeypatch, profiling, "rows", small_blocks)
     assert of_spark(profile(read_trace(small_blocks, [path]), Settings(groups="ts"))) == expected
 
 
@@ -122,7 +122,7 @@ def test_what_merging_sees_is_compared_with_what_was_read(
     path = tmp_path / "t.parquet"
     write_parquet(path, sorted(drawn(4)))
     whole = segments.merged
-    monkeypatch.setattr(job, "merged", lambda found: whole(found).limit(1))
+    monkeypatch.setattr(profiling, "merged", lambda found: whole(found).limit(1))
     with pytest.raises(TraceError, match=r"stream .*: \d+ updates were there at first, then \d+"):
         profile(read_trace(interpreted, [str(path)]), Settings(partitions=5))
 

@@ -19,8 +19,8 @@ from semcast.cli import profile as command
 from semcast.cli.errors import UsageError
 from semcast.models import Empirical
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
-from semcast.pipeline.profile.job import Settings, profile
 from semcast.pipeline.profile.partial import Cut
+from semcast.pipeline.profile.profiling import Settings, profile
 from semcast.pipeline.profile.read import Trace, check_rows, read_trace
 from semcast.pipeline.profile.segments import Scan, scan
 from semcast.pipeline.profile.segments import rows as rows_of

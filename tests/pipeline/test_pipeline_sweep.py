@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 
 from semcast.cli import sweep as command
 from semcast.cli.errors import UsageError
-from semcast.pipeline.sweep.job import Planner
 from semcast.pipeline.sweep.spec import Spec, SpecError, cell_id, planned, read_spec
 from semcast.pipeline.sweep.store import Store, StoreError
 from semcast.pipeline.sweep.sweep import run_sweep
-from semcast.pipeline.sweep.worker import Outcome, run_cells
+from semcast.pipeline.sweep.waves import Planner
+from semcast.pipeline.sweep.worker import CellOutcome, run_cells
 from semcast.sim.experiments import Cell, Result
 
 SMALL = """
@@ -136,7 +136,7 @@ def test_tasks_grow_to_two_seconds_then_shrink_and_hold_every_cell_once() -> Non
     first = planner.next()
     assert first is not None
     assert [len(chunk) for chunk in first.chunks] == [1] * 2
-    planner.learn([Outcome(cell.id, "ok", None, "{}", 0.05) for cell in first.cells()])
+    planner.learn([CellOutcome(cell.id, "ok", None, "{}", 0.05) for cell in first.cells()])
     seen = first.cells()
     sizes = []
     while (wave := planner.next()) is not None:
@@ -304,7 +304,7 @@ def test_the_table_is_the_same_for_any_number_of_partitions(spark: SparkSession,
 
 def test_a_damaged_wave_is_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.append([Outcome("a", "ok", None, "{}", 0.1)])
+    store.append([CellOutcome("a", "ok", None, "{}", 0.1)])
     (tmp_path / "waves" / "bad.parquet").write_bytes(b"PAR1")
     with pytest.raises(StoreError, match=r"bad\.parquet"):
         store.outcomes()

@@ -7,7 +7,7 @@ from semcast.core.messages import batch_of
 from semcast.protocols.gossip import Logger, Member
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.records import Placed, Stored, StoredRun, decode
-from semcast.protocols.gossip.runs import Runs
+from semcast.protocols.gossip.streamruns import StreamRuns
 from semcast.wire.annotations import WireItem
 from semcast.wire.limits import MAX_SEQ
 
@@ -134,13 +134,13 @@ def test_runs_that_nobody_sends_are_dropped_and_counted() -> None:
 
 def test_nothing_is_between_two_numbers_of_which_the_second_is_below_the_first() -> None:
     """rpbcast 20141: of a run of which some is logged, a logger asked for the rest."""
-    runs = Runs()
+    runs = StreamRuns()
     runs.add(batch_of(MemberId("p"), 1, [b"a", b"b", b"c", b"d"]))
     assert runs.between(3, 2) == []
 
 
 def test_runs_leave_in_any_order_and_their_numbers_may_come_again() -> None:
-    runs = Runs()
+    runs = StreamRuns()
     for first in range(1, 1001, 10):
         runs.add(batch_of(P, first, [b"."] * 10))
     for first in range(1, 1001, 20):

@@ -6,7 +6,7 @@ import pytest
 from tests.protocols.test_gossip_client import Asking
 
 from semcast.core.ids import MILLISECOND, SECOND
-from semcast.protocols.gossip import Logger
+from semcast.protocols.gossip import Logger, Retention
 from semcast.protocols.gossip.client import Question, Result
 from semcast.protocols.gossip.queries import Denied, Put, Release, Taken
 from semcast.sim.mutants import MUTANTS
@@ -93,6 +93,30 @@ def test_a_batch_is_in_the_log_whole_and_once() -> None:
 @pytest.mark.parametrize("mutant", BROKEN)
 def test_a_broken_logger_is_caught(mutant: str) -> None:
     assert any(each != [b"1", b"2", b"3", b"4"] for each in _scenario(mutant))
+
+
+@pytest.mark.parametrize("mutant", [None, "staged-before-synced"])
+def test_a_piece_is_there_when_it_is_on_disk(mutant: str | None) -> None:
+    lab = Asking(logger=MUTANTS["gateway"][mutant].logger if mutant else Logger)
+    lab.seats["log"].sync_after = None
+    early = lab.begin(staged("a", 0, b"1"))
+    assert bool(early) is (mutant is not None)
+
+
+def test_a_batch_that_left_the_log_has_the_position_that_it_had() -> None:
+    """Also in a log that was written anew and read back: it was said to be at 0."""
+    lab = Asking(retention=Retention.LIMITS, log_messages=2, rewrite_records=0)
+    for number in range(5):
+        lab.ask(staged(str(number), 0, b"%d" % number, b"!"))
+        assert position(lab.ask(Release(0, 0, b"%d" % number, [(str(number), 1)]))) == (2 * number, False)
+        lab.run(SECOND)
+    assert logger_of(lab).reading.ends().first == 8
+    assert position(lab.ask(Release(0, 0, b"1", [("1", 1)]))) == (2, True)
+    lab.restart("log")
+    lab.run(SECOND)
+    again = lab.begin(Release(0, 0, b"3", [("3", 1)]))
+    lab.run(SECOND)
+    assert position(again[0]) == (6, True)
 
 
 def test_half_a_batch_is_refused() -> None:

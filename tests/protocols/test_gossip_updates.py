@@ -19,7 +19,7 @@ from semcast.protocols.gossip.data import Data, batch_in, data_of
 from semcast.protocols.gossip.frames import Want
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import Stored, StoredRun, decode
-from semcast.protocols.gossip.runs import runs_of
+from semcast.protocols.gossip.streamruns import runs_of
 from semcast.wire.annotations import WireItem
 
 P = MemberId("p")

@@ -11,7 +11,7 @@ from semcast.core.events import Answered
 from semcast.replication.actions import Asked, Join, Leave, Reweigh, asked
 from semcast.replication.creation import Cut, Wish
 from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
+from semcast.replication.reads import ReadQueue
 from semcast.replication.states import State
 
 HOT = (State.CONSTRUCT, State.NO, State.UN, State.TRANS_PRIM, State.EXCHANGE_ACTIONS)
@@ -43,7 +43,7 @@ class Swarm:
         self,
         seed: int,
         kind: type[Machine] = Machine,
-        reading: type[Reading] = Reading,
+        reading: type[ReadQueue] = ReadQueue,
         *,
         churn: bool = True,
     ) -> None:

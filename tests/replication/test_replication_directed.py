@@ -24,7 +24,7 @@ from semcast.replication import pull
 from semcast.replication.actions import Join, Leave
 from semcast.replication.colours import GapError
 from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
+from semcast.replication.reads import ReadQueue
 from semcast.replication.records import decode
 from semcast.replication.snapshots import KeptState
 from semcast.replication.states import State
@@ -805,7 +805,7 @@ def roam(kind: type[Machine]) -> World:
     assert world.go(world.nodes, 6000, prime)
     ask(world, "a1", "q", 1, level="queued")
     world.go(["a1"], 800)
-    shown = Reading(world.nodes["a1"].machine).read("dirty", "k")
+    shown = ReadQueue(world.nodes["a1"].machine).read("dirty", "k")
     assert shown is not None
     assert shown.cut
     for _ in range(3):
@@ -824,7 +824,7 @@ def roam_streamed(kind: type[Machine]) -> World:
     assert world.go(world.nodes, 6000, prime)
     ask(world, "a1", "q", 1, level="queued")
     world.go(["a1"], 800)
-    shown = Reading(world.nodes["a1"].machine).read("dirty", "k")
+    shown = ReadQueue(world.nodes["a1"].machine).read("dirty", "k")
     assert shown is not None
     pull.hand_in(world.nodes["c1"].machine, world.nodes["a1"].machine.lacking(()))
     world.nodes["c1"].drain()
@@ -848,7 +848,7 @@ def late_queued(kind: type[Machine]) -> World:
     return heal(world)
 
 
-def session(reading: type[Reading]) -> World:
+def session(reading: type[ReadQueue]) -> World:
     """A client was answered at b; c, who has not delivered that, is asked to read."""
     world = founded(3)
     ask(world, "b1", "k", 1, ticket=1)
@@ -1070,5 +1070,5 @@ def test_reds_do_not_overtake_greens() -> None:
 
 
 def test_a_session_waits_for_its_own_writes() -> None:
-    assert session(Reading).broken() == set()
+    assert session(ReadQueue).broken() == set()
     assert "repl_session" in session(mutants.SessionIgnoresOwn).broken()

@@ -7,7 +7,7 @@ from tests.replication.swarm import Swarm
 from semcast.core.ids import MemberId, Nanos
 from semcast.history import History, Kind, read_history, write_history
 from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
+from semcast.replication.reads import ReadQueue
 from semcast.replication.settings import ReplicationSettings
 from semcast.sim.faults import Recover
 from semcast.sim.mutants import MUTANTS
@@ -26,7 +26,7 @@ CAUGHT: list[tuple[type[Machine], str]] = [
     (mutants.RedsById, "repl_causal"),
     (mutants.LateQueuedDropped, "repl_queued"),
 ]
-READS: list[tuple[type[Reading], str]] = [
+READS: list[tuple[type[ReadQueue], str]] = [
     (mutants.WeakSeesRed, "repl_weak"),
     (mutants.DeltaDeletedAtAnyGreen, "repl_dirty"),
 ]
@@ -43,7 +43,7 @@ def test_chance_catches_it(mutant: type[Machine], name: str) -> None:
 
 
 @pytest.mark.parametrize(("mutant", "name"), READS, ids=lambda each: getattr(each, "__name__", each))
-def test_chance_catches_wrong_reads(mutant: type[Reading], name: str) -> None:
+def test_chance_catches_wrong_reads(mutant: type[ReadQueue], name: str) -> None:
     assert any(name in Swarm(seed, reading=mutant).run() for seed in range(40))
 
 

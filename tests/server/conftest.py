@@ -11,7 +11,7 @@ from tests.server.standin import StandIn
 
 from semcast.server.application import application
 from semcast.server.limits import Limits
-from semcast.server.serving import HttpServer, Place
+from semcast.server.serving import HttpServer, ServerAddress
 from semcast.server.tokens import Tokens
 
 
@@ -19,7 +19,7 @@ class Running:
     """A stand-in that is served."""
 
     def __init__(
-        self, path: Path, place: Place, tokens: Path | None = None, limits: Limits | None = None
+        self, path: Path, place: ServerAddress, tokens: Path | None = None, limits: Limits | None = None
     ) -> None:
         self._settings = path, place, tokens, limits
         self.address = ""
@@ -68,7 +68,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     started: list[Running] = []
 
     def start(**options: object) -> Running:
-        place = options.pop("place", None) or Place("127.0.0.1:0")
+        place = options.pop("place", None) or ServerAddress("127.0.0.1:0")
         path = tmp_path / f"{len(started)}.sqlite"
         started.append(Running(path, place, **options))  # type: ignore[arg-type]
         return started[-1]

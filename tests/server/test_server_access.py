@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 from tests.server.conftest import Serve
 
 from semcast.server.application import application
-from semcast.server.serving import HttpServer, Place, ServingError
+from semcast.server.serving import HttpServer, ServerAddress, ServingError
 from semcast.server.tokens import Role, TokenFileError, Tokens
 
 READ, WRITE, ADMIN = "r" * 20, "w" * 20, "a" * 20
@@ -130,23 +130,23 @@ def test_without_tokens_a_page_in_a_browser_gets_nothing(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("place", "tokens", "words"),
     [
-        (Place("0.0.0.0:0"), False, "give a file of tokens"),
-        (Place("0.0.0.0:0"), True, "give a certificate"),
-        (Place("db.example:1"), True, "give a certificate"),
-        (Place("127.0.0.1"), True, "not an address and a port"),
-        (Place("127.0.0.1:0", certificate="x"), True, "both"),
+        (ServerAddress("0.0.0.0:0"), False, "give a file of tokens"),
+        (ServerAddress("0.0.0.0:0"), True, "give a certificate"),
+        (ServerAddress("db.example:1"), True, "give a certificate"),
+        (ServerAddress("127.0.0.1"), True, "not an address and a port"),
+        (ServerAddress("127.0.0.1:0", certificate="x"), True, "both"),
     ],
 )
-def test_a_place_that_is_not_safe(place: Place, tokens: bool, words: str) -> None:
+def test_a_place_that_is_not_safe(place: ServerAddress, tokens: bool, words: str) -> None:
     with pytest.raises(ServingError, match=words):
         place.check(tokens=tokens)
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0", "localhost:80"])
 def test_this_host_is_safe_enough(listen: str) -> None:
-    Place(listen).check(tokens=False)
-    Place("0.0.0.0:1", insecure=True).check(tokens=False)
-    Place("0.0.0.0:1", "c", "k").check(tokens=True)
+    ServerAddress(listen).check(tokens=False)
+    ServerAddress("0.0.0.0:1", insecure=True).check(tokens=False)
+    ServerAddress("0.0.0.0:1", "c", "k").check(tokens=True)
 
 
 def certificate(folder: Path) -> tuple[str, str]:
@@ -178,7 +178,7 @@ def certificate(folder: Path) -> tuple[str, str]:
 
 def test_tls(serve: Serve, tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
-    running = serve(place=Place("127.0.0.1:0", cert, key))
+    running = serve(place=ServerAddress("127.0.0.1:0", cert, key))
     context = ssl.create_default_context(cafile=cert)
     with httpx.Client(verify=context, trust_env=False) as client:
         assert client.get(f"https://{running.address}/v1/status").status_code == 200
@@ -192,6 +192,6 @@ def test_a_certificate_that_is_none(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     served = application(None, Tokens(None))  # type: ignore[arg-type]
     with pytest.raises(ServingError, match="not a certificate and its key"):
-        HttpServer(served, Place("127.0.0.1:0", key, cert))
+        HttpServer(served, ServerAddress("127.0.0.1:0", key, cert))
     with pytest.raises(ServingError, match="No such file"):
-        HttpServer(served, Place("127.0.0.1:0", str(tmp_path / "no"), key))
+        HttpServer(served, ServerAddress("127.0.0.1:0", str(tmp_path / "no"), key))

@@ -19,7 +19,7 @@ from semcast.engine import ActionError, RequestError
 from semcast.engine.results import SqlResult
 from semcast.server.client import Client, Promise, ServedResult
 from semcast.server.errors import AccessError, PendingError, UnreachableError
-from semcast.server.serving import Place
+from semcast.server.serving import ServerAddress
 from semcast.sql.errors import StatementError
 
 T = TypeVar("T")
@@ -217,7 +217,7 @@ def test_tokens_and_tls(serve: Serve, tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("read " + "t" * 20)
     tokens.chmod(0o600)
-    running = serve(place=Place("127.0.0.1:0", cert, key), tokens=tokens)
+    running = serve(place=ServerAddress("127.0.0.1:0", cert, key), tokens=tokens)
 
     async def work(db: Client) -> None:
         await db.query("select 1")

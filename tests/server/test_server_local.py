@@ -14,7 +14,7 @@ from semcast.server.application import application
 from semcast.server.client import Client
 from semcast.server.limits import Limits
 from semcast.server.local import LocalDatabase
-from semcast.server.serving import HttpServer, Place
+from semcast.server.serving import HttpServer, ServerAddress
 from semcast.server.tokens import Tokens
 from semcast.sql import Statement
 from semcast.sql.errors import StatementError
@@ -29,7 +29,7 @@ def served(folder: Path, work: Callable[[Client], Coroutine[Any, Any, None]], **
             database = LocalDatabase(opened)
             async with (
                 HttpServer(
-                    application(database, Tokens(None), Limits(**limits)), Place("127.0.0.1:0")
+                    application(database, Tokens(None), Limits(**limits)), ServerAddress("127.0.0.1:0")
                 ) as http,
                 semcast.database(name, servers=[http.address]) as db,
             ):

@@ -296,6 +296,32 @@ def test_every_spec_of_the_repository_names_cells_that_can_run() -> None:
     assert all(name.startswith("x") for name in ours), "all others are of a paper"
 
 
+def test_w6_answers_to_the_caller_alone_save_datagrams_and_one_call_many_calls() -> None:
+    quick = {"destinations": 3, "measured_s": 0.1}
+    alone, shared = (figures("w6", answers=answers, **quick) for answers in ("direct", "multicast"))
+    assert alone["datagrams"] < shared["datagrams"]
+    assert alone["call_ms"] < figures("w6", asked="each", **quick)["call_ms"] / 2
+    with pytest.raises(CellError, match="at least 1"):
+        figures("w6", destinations=0)
+
+
+def test_w8_markers_are_for_processes_in_several_groups() -> None:
+    cell = {"measured_s": 0.2}
+    assert figures("w8", groups=4, **cell)["markers"] == 0
+    two, four = (figures("w8", shared=2, groups=groups, **cell) for groups in (2, 4))
+    assert 0 < two["markers"] < four["markers"]
+    with pytest.raises(CellError):
+        figures("w8", groups=1)
+
+
+def test_w7_one_order_costs_more_with_every_group_that_overlaps() -> None:
+    cell: dict[str, Value] = {"shared": 2, "senders": "all", "changes": 0.05, "rate": 20.0, "measured_s": 0.2}
+    one, four = (figures("w7", order="domain", groups=groups, **cell) for groups in (1, 4))
+    assert figures("w7", groups=4, **cell)["datagrams"] < four["datagrams"]
+    assert one["datagrams"] < four["datagrams"]
+    assert four["delay_ms"] < 3
+
+
 def test_w1_in_a_tree_blocks_say_nothing_of_far_groups() -> None:
     cell: dict[str, Value] = {"structure": "tree", "groups": 15, "messages": 800}
     full, blocks = (figures("w1", policy=policy, **cell) for policy in ("full", "blocks"))

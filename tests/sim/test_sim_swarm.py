@@ -85,6 +85,9 @@ CAUGHT_AT = {
     ("pbcast", "silent-expiry"): 1,
     ("pbcast", "sponsor-while-pending"): 3,
     ("rpbcast", "sponsor-while-pending"): 7,
+    ("rpbcast", "published-on-one-disk"): 13,
+    ("rpbcast", "expired-counts-as-replaced"): 31,
+    ("rpbcast", "dead-sessions-of-others"): 430,
     ("rpbcast", "forgotten-awaited"): 9,
     ("rpbcast", "forgotten-comes-back"): 65,
     ("replication", "estranged-takes-part"): 13,
@@ -136,6 +139,11 @@ CAUGHT_AT = {
     ("calls", "transitional-ignored"): 62,
     ("calls", "nobody-takes-over"): 27,
     ("calls", "replies-overtake"): 4,
+    ("gateway", "half-a-batch"): 2,
+    ("gateway", "keys-forgotten"): 10,
+    ("gateway", "key-beside-the-batch"): 10,
+    ("gateway", "stages-forgotten"): 8,
+    ("gateway", "keys-trimmed"): 68,
 }
 
 

@@ -241,6 +241,12 @@ class Literal:
             here = not name.direct and self.view(name) == (stay.group, stay.number)
             if here and not self.has(stay, name, returned.at):
                 yield stay, name
+        for name in before:
+            to = self._addressee(name)
+            if to is not None:
+                given = [did.event.at for _, did in self.given(to.process) if did.name == name]
+                if not given or given[0] > returned.at:
+                    yield to, name
 
     def _beyond(self) -> bool:
         survived = [text_of(event).resilience for event in self.history.events if event.kind is BEGAN]

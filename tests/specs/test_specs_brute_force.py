@@ -22,6 +22,7 @@ from semcast.specs import (
     DOMAINS,
     EVS,
     GOSSIP,
+    GOSSIP_BATCHES,
     GOSSIP_LOGS,
     LIGHTWEIGHT,
     PROPERTIES,
@@ -36,7 +37,16 @@ NAMES = [
     name
     for name in PROPERTIES
     if name
-    not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS | DOMAINS
+    not in CERTIFICATES
+    | EVS
+    | VSYNC
+    | REPLICATION
+    | GOSSIP
+    | GOSSIP_BATCHES
+    | GOSSIP_LOGS
+    | LIGHTWEIGHT
+    | CALLS
+    | DOMAINS
 ]
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c", 1)
 MOST = 5

@@ -19,6 +19,7 @@ from semcast.specs import (
     DOMAINS,
     EVS,
     GOSSIP,
+    GOSSIP_BATCHES,
     GOSSIP_LOGS,
     LIGHTWEIGHT,
     PROPERTIES,
@@ -301,7 +302,16 @@ OWN = [
     name
     for name in PROPERTIES
     if name
-    not in CERTIFICATES | EVS | VSYNC | REPLICATION | GOSSIP | GOSSIP_LOGS | LIGHTWEIGHT | CALLS | DOMAINS
+    not in CERTIFICATES
+    | EVS
+    | VSYNC
+    | REPLICATION
+    | GOSSIP
+    | GOSSIP_BATCHES
+    | GOSSIP_LOGS
+    | LIGHTWEIGHT
+    | CALLS
+    | DOMAINS
 ]
 LIVENESS = [name for name in OWN if name.startswith(("semantic_", "same_state"))]
 

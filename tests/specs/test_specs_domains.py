@@ -100,6 +100,7 @@ BROKEN = [
     ),
     # q has it only after the flush has returned (7.3), or never did.
     ("domain_flush", 1, "p: Va1=pq t10 a>1 a<p1 F1? t20 F1.\nq: Va1=pq t25 a<p1"),
+    ("domain_flush", 1, "p: Va1=pq t10 a>1@q F1? t20 F1.\nq: Va1=pq t25 a<p1@"),
     (
         "domain_flush",
         1,

@@ -8,7 +8,7 @@ import pytest
 from semcast.sql.errors import DatabaseError
 from semcast.sql.failures import is_damage
 from semcast.sql.store import SqliteStore
-from semcast.sql.writer import Writer
+from semcast.sql.writer import WriteConnection
 
 
 class _Full:
@@ -21,7 +21,7 @@ class _Full:
 
 
 def test_no_room_for_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Writer, "ours", lambda *_: _Full())
+    monkeypatch.setattr(WriteConnection, "ours", lambda *_: _Full())
     path = tmp_path / "database.sqlite"
     with pytest.raises(DatabaseError, match=f"^{path}: the disk is full$") as raised:
         SqliteStore(path)

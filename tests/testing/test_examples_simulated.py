@@ -11,7 +11,8 @@ from semcast.testing import World, swarm
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WHOLE = ["answers", "chat", "counter", "dictionary", "game", "jobs", "primary_backup", "publisher"]
 WHOLE += ["shop", "state_machine", "stock"]
-"""Those without disks, processes, servers or threads of their own, and without `time.sleep`."""
+KEEPING = ["atm", "fleet", "inventory", "taxis"]
+"""Those with logs and databases. What starts processes, sleeps with `time.sleep` or records is left out."""
 
 
 def example(name: str) -> ModuleType:
@@ -30,6 +31,13 @@ def test_an_example_runs_as_it_is(name: str) -> None:
         with World(seed, hosts=1) as world:
             world.run(main)
             world.check()
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_an_example_with_a_disk_runs_as_it_is(name: str) -> None:
+    with World(seed=1, hosts=1) as world:
+        world.run(example(name).main)
+        world.check()
 
 
 @swarm(seeds=20, loss=0.1, jitter=0.003)

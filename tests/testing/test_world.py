@@ -396,10 +396,10 @@ def test_a_program_that_blocks_or_needs_the_real_world_is_told() -> None:
     fails(sleeps, "time.sleep stops the whole world")
     fails(sleeps_in_a_thread, "time.sleep stops the whole world")
     fails(connects, "no TCP connections")
-    fails(starts, "no other processes")
+    fails(starts, "no child processes")
     fails(blocks, "needs threads", semcast.GroupError)
     fails(writes, "records by itself", semcast.ConfigurationError)
-    fails(serves, "no servers")
+    fails(serves, "no TCP servers")
     fails(strays, "no host 'nowhere.example'", semcast.ConfigurationError)
 
 

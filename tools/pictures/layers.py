@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from tools.pictures.svg import AMBER, BLUE, GREEN, SOFT, VIOLET, Canvas
+from semcast.demo.svg import AMBER, BLUE, GREEN, SOFT, VIOLET, Canvas
 
 ROOT = Path(__file__).parents[2]
 WHAT = {

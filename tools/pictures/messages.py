@@ -1,6 +1,6 @@
 """One message through each stack: who sends what, from `send` at one member to delivery at all."""
 
-from tools.pictures.svg import AMBER, BLUE, GREEN, LINE, RED, SOFT, VIOLET, Canvas
+from semcast.demo.svg import AMBER, BLUE, GREEN, LINE, RED, SOFT, VIOLET, Canvas
 
 WIDTH = 760
 STEP = 44

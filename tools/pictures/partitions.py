@@ -1,6 +1,6 @@
 """A partition and a merge, beside each other: what the ring and virtual synchrony do."""
 
-from tools.pictures.svg import AMBER, BLUE, GREEN, RED, SOFT, VIOLET, Canvas
+from semcast.demo.svg import AMBER, BLUE, GREEN, RED, SOFT, VIOLET, Canvas
 
 WIDTH = 920
 NAMES = "abcde"

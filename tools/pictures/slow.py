@@ -1,8 +1,7 @@
 """What one slow receiver does to a group: simulated with the real protocol code."""
 
-from tools.pictures.svg import BLUE, LINE, RED, SOFT, Canvas
-
 from semcast.core.ids import MILLISECOND
+from semcast.demo.svg import BLUE, LINE, RED, SOFT, Canvas
 from semcast.sim.slow_receiver import SlowReceiver, measure
 
 DELAYS = (5, 10, 15, 20, 25, 30, 40)

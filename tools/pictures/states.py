@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from math import atan2, cos, hypot, sin
 
-from tools.pictures.svg import AMBER, BLUE, GREEN, INK, RED, SOFT, Canvas
-
+from semcast.demo.svg import AMBER, BLUE, GREEN, INK, RED, SOFT, Canvas
 from semcast.protocols.ring import states as ring
 from semcast.protocols.vsync import consensus
 from semcast.protocols.vsync import states as vsync

@@ -21,7 +21,7 @@ from semcast.domains import Domain, LightGroup
 from semcast.domains.domain import QUEUE
 from semcast.domains.light import Flavour
 from semcast.domains.recording import DomainRecording
-from semcast.domains.remote import Place, RemoteLink
+from semcast.domains.remote import DaemonAddress, RemoteLink
 from semcast.processes import Line
 
 _MAIN = "everybody"
@@ -35,7 +35,7 @@ _WINDOW = 64
 _REPORTS = 1.0
 
 
-class Session:
+class DaemonSession:
     """A program at its daemon. It tries until the daemon is there, as programs that start early do.
 
     Args:
@@ -58,10 +58,10 @@ class Session:
         assert self._entered is not None
         return self._entered
 
-    async def __aenter__(self) -> "Session":
+    async def __aenter__(self) -> "DaemonSession":
         while self._entered is None:
             try:
-                link = RemoteLink(Place(self._where), self._name, window=_WINDOW)
+                link = RemoteLink(DaemonAddress(self._where), self._name, window=_WINDOW)
                 domain = Domain(self._where, link, queue=self._queue, recording=self._recording)
                 self._entered = await domain
             except semcast.GroupError as error:
@@ -75,7 +75,7 @@ class Session:
             await self._entered.close()
 
 
-class Program:
+class ClientProgram:
     """Reads, and joins, leaves and sends to many groups. Others are made from it.
 
     Args:
@@ -196,7 +196,7 @@ class Program:
             await asyncio.sleep(_REPORTS)
 
 
-class Answers(Program):
+class AnsweringClient(ClientProgram):
     """Answers some of what it reads, from where it reads it, and sends nothing else."""
 
     async def write(self) -> None:
@@ -211,7 +211,7 @@ class Answers(Program):
             await self.send(_ANSWER)
 
 
-class Publishes(Program):
+class Publishes(ClientProgram):
     """Only sends, and is in no group."""
 
     async def read(self) -> None:
@@ -225,7 +225,7 @@ class Publishes(Program):
             await asyncio.sleep(burst * self.rng.expovariate(self._rate))
 
 
-class Sleeps(Program):
+class Sleeps(ClientProgram):
     """Is in the group of all, and never comes to read: the daemon puts it out. It does not even hear that."""
 
     queue = 16
@@ -240,9 +240,9 @@ class Sleeps(Program):
         await self.domain.join(_MAIN)
 
 
-PROGRAMS: dict[str, type[Program]] = {
-    "roams": Program,
-    "answers": Answers,
+PROGRAMS: dict[str, type[ClientProgram]] = {
+    "roams": ClientProgram,
+    "answers": AnsweringClient,
     "publishes": Publishes,
     "sleeps": Sleeps,
 }
@@ -254,7 +254,7 @@ def tell_of(change: semcast.ViewChange) -> None:
     say("view", number=change.view.id, members=members)
 
 
-class Client:
+class ChaosClient:
     """A session, the program in it, and the orders.
 
     Args:
@@ -264,7 +264,7 @@ class Client:
     def __init__(self, order: Line) -> None:
         self._order = order
         self._orders = Orders({"mark": self._mark, "quiet": self._quiet})
-        self._program: Program
+        self._program: ClientProgram
         self._writing: asyncio.Task[None]
 
     async def run(self) -> None:
@@ -273,7 +273,7 @@ class Client:
         settings = order["settings"]
         recording = DomainRecording(Path(settings["record"]), settings["record_run"])
         queue = PROGRAMS[order["program"]].queue
-        session = Session(socket_of(order["host"]), order["name"], queue, recording)
+        session = DaemonSession(socket_of(order["host"]), order["name"], queue, recording)
         say("begun")
         await self._orders.follow(session, lambda leaving: self._work(session.domain, leaving))
 
@@ -298,7 +298,7 @@ def main() -> None:
     """Run the client that the argument describes."""
     order: Line = json.loads(sys.argv[1])
     os.chdir(order["folder"])
-    asyncio.run(Client(order).run())
+    asyncio.run(ChaosClient(order).run())
 
 
 if __name__ == "__main__":

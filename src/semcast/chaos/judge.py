@@ -39,7 +39,7 @@ class Judgement(msgspec.Struct, frozen=True):
         return [finding for finding in self.findings if finding.status == status.value]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ChaosOutcome(msgspec.Struct, frozen=True):
     """All of it."""
 
     stack: str

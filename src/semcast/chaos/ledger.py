@@ -24,7 +24,7 @@ def item_of(payload: bytes) -> str:
     return payload[1:].partition(b"|")[0].decode()
 
 
-class Ledger:
+class SharedLedger:
     """A state that can be handed over, and compared."""
 
     def __init__(self) -> None:

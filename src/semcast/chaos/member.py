@@ -14,7 +14,7 @@ from typing import Any, cast
 import semcast
 from semcast.chaos.calling import Calling
 from semcast.chaos.insisting import Insisting
-from semcast.chaos.ledger import Ledger, letter
+from semcast.chaos.ledger import SharedLedger, letter
 from semcast.chaos.orders import MARK, Orders, say
 from semcast.group.confirming import Confirm
 from semcast.group.drafts import Order
@@ -29,7 +29,7 @@ _CALLS = 0.1
 """How often a program also calls after it has sent something."""
 
 
-class Program:
+class MemberProgram:
     """A program that reads what comes and sends now and then. Others are made from it.
 
     Args:
@@ -42,7 +42,7 @@ class Program:
     reads = True
     """Whether it iterates over its group."""
 
-    def __init__(self, group: semcast.Group, ledger: Ledger, rng: random.Random, rate: float) -> None:
+    def __init__(self, group: semcast.Group, ledger: SharedLedger, rng: random.Random, rate: float) -> None:
         self.group = group
         self.ledger = ledger
         self.rng = rng
@@ -126,7 +126,7 @@ class Program:
         )
 
 
-class Answers(Program):
+class AnsweringMember(MemberProgram):
     """Answers some of what it reads, from where it reads it."""
 
     async def on_message(self, message: semcast.Message) -> None:
@@ -138,13 +138,13 @@ class Answers(Program):
         """Asks nothing."""
 
 
-class Publishes(Program):
+class Publishes(MemberProgram):
     """Only sends."""
 
     reads = False
 
 
-class Logs(Program):
+class Logs(MemberProgram):
     """A logger: the others send and read."""
 
     reads = False
@@ -156,7 +156,7 @@ class Logs(Program):
         """Nothing."""
 
 
-class Bursts(Program):
+class Bursts(MemberProgram):
     """Does something else for a while, then reads a lot."""
 
     async def events(self) -> AsyncIterator[semcast.GroupEvent]:
@@ -171,9 +171,9 @@ class Bursts(Program):
             yield event
 
 
-PROGRAMS: dict[str, type[Program]] = {
-    "talks": Program,
-    "answers": Answers,
+PROGRAMS: dict[str, type[MemberProgram]] = {
+    "talks": MemberProgram,
+    "answers": AnsweringMember,
     "publishes": Publishes,
     "bursts": Bursts,
     "logs": Logs,
@@ -191,7 +191,7 @@ def tell_of(event: semcast.GroupEvent) -> None:
         say("other", kind=type(event).__name__)
 
 
-class Member:
+class ChaosMember:
     """A group, the program on it, and the orders.
 
     Args:
@@ -200,9 +200,9 @@ class Member:
 
     def __init__(self, order: Line) -> None:
         self._order = order
-        self._ledger = Ledger()
+        self._ledger = SharedLedger()
         self._orders = Orders({"mark": self._mark, "quiet": self._quiet, "state": self._state})
-        self._program: Program
+        self._program: MemberProgram
         self._writing: asyncio.Task[None]
 
     async def run(self) -> None:
@@ -242,7 +242,7 @@ class Member:
 
 def main() -> None:
     """Run the member that the argument describes."""
-    asyncio.run(Member(json.loads(sys.argv[1])).run())
+    asyncio.run(ChaosMember(json.loads(sys.argv[1])).run())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from semcast.chaos.faults import Plan
 from semcast.processes import Child, Line
 
 
-class Member:
+class RosterEntry:
     """A name, the process that has it now, and what that said last."""
 
     def __init__(self, name: str, program: str, *, reads: bool, host: str = "") -> None:
@@ -78,12 +78,12 @@ class Member:
         return f"{self.program}: {self.report['phase']}, {view}{waits}, {self.report['unsent']} unsent"
 
 
-def roster(family: Family, plan: Plan) -> Iterator[Member]:
+def roster(family: Family, plan: Plan) -> Iterator[RosterEntry]:
     """Everybody: clients first, so that they also leave first. Programs and hosts are dealt out in turn."""
     if family.clients is not None:
         programs = itertools.cycle(family.clients.programs.items())
         hosts = itertools.cycle(plan.names)
         for name, (program, reads), host in zip(plan.clients, programs, hosts, strict=False):
-            yield Member(name, program, reads=reads, host=host)
+            yield RosterEntry(name, program, reads=reads, host=host)
     for name, (program, reads) in zip(plan.names, itertools.cycle(family.programs.items()), strict=False):
-        yield Member(name, program, reads=reads)
+        yield RosterEntry(name, program, reads=reads)

@@ -57,7 +57,7 @@ class Chain:
         self._done, self._digest = int(done), bytes.fromhex(digest)
 
 
-class Client:
+class DatabaseClient:
     """Asks its server for this and that. A new session at every start: what was open before stays open.
 
     Args:
@@ -103,7 +103,7 @@ class Client:
         await self._replica.update(MARK + text.encode())
 
 
-class Server:
+class ChaosServer:
     """A replica, its client, and the orders.
 
     Args:
@@ -117,7 +117,7 @@ class Server:
             {"mark": self._mark, "quiet": self._quiet, "state": self._state, "stall": self._stall}
         )
         self._stalled_until = 0.0
-        self._client: Client
+        self._client: DatabaseClient
         self._asking: asyncio.Task[None]
         self._seen: tuple[bool, tuple[str, ...]] | None = None
 
@@ -134,7 +134,7 @@ class Server:
     async def _work(self, replica: semcast.Replica, leaving: asyncio.Task[bool]) -> None:
         order = self._order
         rng = random.Random(f"{order['seed']} {replica.group.member}")
-        client = self._client = Client(replica, order["program"], rng, order["rate"])
+        client = self._client = DatabaseClient(replica, order["program"], rng, order["rate"])
         self._asking = asyncio.create_task(client.run())
         watching = asyncio.create_task(self._watch(replica)), asyncio.create_task(self._report(replica))
         tasks: set[asyncio.Task[Any]] = {leaving, self._asking, *watching}
@@ -188,7 +188,7 @@ class Server:
 
 def main() -> None:
     """Run the server that the argument describes."""
-    asyncio.run(Server(json.loads(sys.argv[1])).run())
+    asyncio.run(ChaosServer(json.loads(sys.argv[1])).run())
 
 
 if __name__ == "__main__":

@@ -26,9 +26,9 @@ from semcast.chaos.faults import (
     Stall,
     Stop,
 )
-from semcast.chaos.judge import Outcome, journals_of, judge, note_crash
+from semcast.chaos.judge import ChaosOutcome, journals_of, judge, note_crash
 from semcast.chaos.network import Lan, Loopback, between
-from semcast.chaos.roster import Member, roster
+from semcast.chaos.roster import RosterEntry, roster
 from semcast.chaos.words import last_line, words_of
 from semcast.group import families as groups
 from semcast.net.keyfile import new_key, save_keyring
@@ -373,7 +373,7 @@ class Supervisor:
 
     # Small things
 
-    async def _tell_member(self, member: Member, what: Line) -> None:
+    async def _tell_member(self, member: RosterEntry, what: Line) -> None:
         if member.child is not None and member.running:
             await member.child.tell(what)
 
@@ -406,14 +406,14 @@ class Supervisor:
         return f"{len(there)} run, {sent} sent by them; views: {seen}"
 
 
-def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> Outcome:
+def run(case: Case, plan: Plan, network: Network, folder: Path, say: Say) -> ChaosOutcome:
     """Run all of it, and judge."""
     with network:
         supervisor = Supervisor(case, plan, network, folder, say)
         asyncio.run(supervisor.run())
     say("judging what was recorded")
     judgement = judge(supervisor.journals, supervisor.states, supervisor.rest)
-    return Outcome(
+    return ChaosOutcome(
         stack=case.stack,
         members=len(plan.names),
         seconds=plan.seconds,

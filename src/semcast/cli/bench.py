@@ -18,12 +18,18 @@ from semcast.cli.errors import UsageError
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("bench", help="measure throughput and latency of a group on this host")
-    parser.add_argument("--members", type=int, default=3)
-    parser.add_argument("--senders", type=int, default=1)
+    parser = verbs.add_parser(
+        "bench",
+        help="measure throughput and latency of a group on this host",
+        description="Start a group of processes on this host, send messages, and print how many arrive a"
+        " second and"
+        " how long they take.",
+    )
+    parser.add_argument("--members", type=int, default=3, help="number of processes (default: 3)")
+    parser.add_argument("--senders", type=int, default=1, help="number of members that send (default: 1)")
     parser.add_argument("--size", type=int, default=64, help="payload size in bytes")
-    parser.add_argument("--messages", type=int, default=500_000)
-    parser.add_argument("--stack", choices=FAMILIES.names(), default="ring")
+    parser.add_argument("--messages", type=int, default=500_000, help="messages per sender (default: 500000)")
+    parser.add_argument("--stack", choices=FAMILIES.names(), default="ring", help="default: ring")
     orders = dict.fromkeys(order for family in FAMILIES for order in family.orders)
     parser.add_argument("--order", choices=orders, help="message order (default: agreed for ring, else fifo)")
     parser.add_argument(
@@ -36,17 +42,27 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--rate", type=float, default=0.0, help="messages per second and sender; 0 for as fast as possible"
     )
-    parser.add_argument("--reading", choices=("batches", "single", "blocking"), default="batches")
+    parser.add_argument(
+        "--reading",
+        choices=("batches", "single", "blocking"),
+        default="batches",
+        help="how programs read: lists, one message at a time, or semcast.blocking (default: batches)",
+    )
     parser.add_argument(
         "--sleeping", type=float, default=0.0, help="milliseconds the last member sleeps for each message"
     )
     parser.add_argument(
         "--datagram", type=int, default=0, help="largest datagram in bytes; 0 for the default"
     )
-    parser.add_argument("--fanout", choices=("unicast", "multicast"), default="unicast")
+    parser.add_argument(
+        "--fanout",
+        choices=("unicast", "multicast"),
+        default="unicast",
+        help="how datagrams reach all members (default: unicast)",
+    )
     parser.add_argument("--key-file", default="", help="encrypt with this keyring")
     parser.add_argument("--record", action="store_true", help="record all events, as record= does")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from semcast.chaos.families import FAMILIES
 from semcast.chaos.faults import draw
-from semcast.chaos.judge import Outcome
+from semcast.chaos.judge import ChaosOutcome
 from semcast.chaos.network import Lan, Loopback, NoNamespacesError
 from semcast.chaos.supervisor import Case, Network
 from semcast.chaos.supervisor import run as torment
@@ -35,7 +35,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--minutes", type=float, default=1.0, help="how long to inject faults; recovery takes additional time"
     )
-    parser.add_argument("--stack", choices=FAMILIES.names(), default="ring")
+    parser.add_argument("--stack", choices=FAMILIES.names(), default="ring", help="default: ring")
     parser.add_argument(
         "--members",
         type=int,
@@ -132,7 +132,7 @@ def _folder(out: Path | None) -> Path:
     return out.resolve()
 
 
-def _print(outcome: Outcome, folder: Path, *, as_json: bool) -> None:
+def _print(outcome: ChaosOutcome, folder: Path, *, as_json: bool) -> None:
     found = {**msgspec.to_builtins(outcome), "good": outcome.good}
     (folder / "outcome.json").write_text(json.dumps(found, indent=2), encoding="utf8")
     print(json.dumps(found, indent=2) if as_json else outcome.line())

@@ -30,10 +30,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         description="Serve a page that shows groups as they are: members, views, rates, queues, flow control"
         " and what changed. It joins no group and changes nothing. With --replay it shows recorded groups.",
     )
-    add_group(parser, optional=True)
-    parser.add_argument(
-        "--also", metavar="GROUP", action="append", default=[], help="another group; may be repeated"
-    )
+    add_group(parser, several=True)
     parser.add_argument(
         "--listen",
         metavar="ADDRESS",
@@ -73,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     if bool(args.group) == (args.replay is not None):
-        raise UsageError("name a group to watch, or a folder to --replay")
+        raise UsageError("name one or more groups to watch, or a folder to --replay")
     try:
         place = split_address(args.listen, any_port=True)
     except AddressError as error:
@@ -85,7 +82,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _groups(args: argparse.Namespace) -> list[str]:
-    return list(dict.fromkeys([args.group, *args.also]))
+    return list(dict.fromkeys(args.group))
 
 
 def _observed(args: argparse.Namespace, group: str, stack: ExitStack) -> Observer:
@@ -128,9 +125,9 @@ async def _replay(args: argparse.Namespace, shown: "list[Film]") -> int:
 
 async def _serve(args: argparse.Namespace, feed: "Feed", showing: "asyncio.Task[None]", what: str) -> int:
     from semcast.dashboard.application import application  # noqa: PLC0415
-    from semcast.server.serving import HttpServer, Place, ServingError  # noqa: PLC0415
+    from semcast.server.serving import HttpServer, ServerAddress, ServingError  # noqa: PLC0415
 
-    server = HttpServer(application(feed), Place(listen=args.listen))
+    server = HttpServer(application(feed), ServerAddress(listen=args.listen))
     try:
         with stopping_on_signals() as stopped:
             async with server:

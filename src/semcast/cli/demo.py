@@ -17,8 +17,10 @@ from rich.live import Live
 from rich.table import Table
 
 from semcast.cli import simulated_demo
-from semcast.cli.judging import judge
-from semcast.demo.supervisor import DemoError, Group, Process
+from semcast.cli.judging import Judgement, judge
+from semcast.demo.poster import Facts, poster
+from semcast.demo.supervisor import DemoError, DemoGroup, Process
+from semcast.demo.tape import Tape
 from semcast.extras import MissingExtraError
 from semcast.group.settings import resolve
 from semcast.history.journal import record_crash
@@ -27,11 +29,20 @@ MEMBERS = 5
 RATE = 1500
 SLOW_MS = 10
 SECONDS = 6.0
+_APART = 1.0
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("demo", help="run a group of five processes with one slow member, and check it")
+    parser = verbs.add_parser(
+        "demo",
+        help="run a group of five processes with one slow member, and check it",
+        description="Start five processes that share a table; one of them is slow. Run them with plain"
+        " reliability, then"
+        " with obsolescence; kill one and restart it; check the recordings; write a picture of the run. A"
+        " dashboard"
+        " shows the group meanwhile.",
+    )
     parser.add_argument(
         "which",
         nargs="?",
@@ -43,8 +54,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--simulated", action="store_true", help="simulate it in virtual time, for several delays"
     )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="duration of each of the two runs")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the chart of --simulated")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture of the run")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
@@ -63,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         return simulated_demo.run(args)
     console = Console(stderr=args.json, highlight=False)
     try:
-        result = asyncio.run(_demo(console, args.seconds))
+        result = asyncio.run(_demo(console, args.seconds, args.out))
     except DemoError as error:
         console.print(f"demo: {error}", style="red")
         return 1
@@ -72,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if result["held"] else 1
 
 
-async def _demo(console: Console, seconds: float) -> dict[str, Any]:
+async def _demo(console: Console, seconds: float, out: Path) -> dict[str, Any]:
     console.print(
         f"{MEMBERS} processes on this host keep a table of prices in common. p0 sends {RATE}\n"
         f"quotes a second; the application of p{MEMBERS - 1} blocks for {SLOW_MS} ms with each.\n"
@@ -80,9 +91,9 @@ async def _demo(console: Console, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="semcast-demo-") as folder:
         records = [Path(folder) / "plain", Path(folder) / "semantic"]
         async with _watched(console, [_name("block"), _name("purge")]):
-            plain = await _run(console, "plain reliability", "block", seconds, records[0])
-            semantic = await _run(console, "with obsolescence", "purge", seconds, records[1])
-        sound = _verify(console, records)
+            plain, first = await _run(console, "plain reliability", "block", seconds, records[0])
+            semantic, second = await _run(console, "with obsolescence", "purge", seconds, records[1])
+        judged = _verify(console, records)
     faster = semantic["rate"] / max(plain["rate"], 1.0)
     console.print("\nquotes a second at the fast members")
     for title, rate in (("plain reliability", plain["rate"]), ("with obsolescence", semantic["rate"])):
@@ -93,8 +104,45 @@ async def _demo(console: Console, seconds: float) -> dict[str, Any]:
         f"skipped {semantic['purged']} quotes that newer ones had replaced, and was\n"
         f"{semantic['stale_ms']} ms behind at the most."
     )
-    held = sound and faster > 2
-    return {"plain": plain, "semantic": semantic, "faster": round(faster, 1), "held": held}
+    picture = poster(
+        first,
+        second,
+        Facts(
+            offered=RATE,
+            slow_ms=SLOW_MS,
+            plain=plain["rate"],
+            semantic=semantic["rate"],
+            skipped=semantic["purged"],
+            stale_ms=semantic["stale_ms"],
+            hold=judged.hold if judged is not None and not judged.broken else 0,
+            events=judged.events if judged is not None else 0,
+        ),
+    )
+    held = (judged is None or not judged.broken) and faster > 2
+    shown = _save(console, out, picture)
+    return {
+        "plain": plain,
+        "semantic": semantic,
+        "faster": round(faster, 1),
+        "held": held,
+        "picture": shown,
+    }
+
+
+def _save(console: Console, out: Path, picture: str) -> str | None:
+    """Write the picture of the run; where it is, if it could be written."""
+    path = out / "demo.svg"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(picture, encoding="utf8")
+    except OSError as error:
+        console.print(f"\nThe picture of this run was not written: {path}: {error.strerror}", markup=False)
+        return None
+    where = path.absolute()
+    console.print(
+        f"\nA picture of this run, to look at and to share: {where.as_uri()}", markup=False, soft_wrap=True
+    )
+    return str(where)
 
 
 def _name(policy: str) -> str:
@@ -116,7 +164,9 @@ async def _watched(console: Console, groups: Sequence[str]) -> AsyncIterator[Non
         yield
 
 
-async def _run(console: Console, title: str, policy: str, seconds: float, record: Path) -> dict[str, Any]:
+async def _run(
+    console: Console, title: str, policy: str, seconds: float, record: Path
+) -> tuple[dict[str, Any], Tape]:
     record.mkdir(parents=True)
     name = _name(policy)
     processes = [
@@ -130,21 +180,25 @@ async def _run(console: Console, title: str, policy: str, seconds: float, record
         )
         for number in range(MEMBERS)
     ]
-    group = Group(processes)
+    group = DemoGroup(processes)
     await group.start()
+    tape = Tape(processes)
+    recording = asyncio.create_task(tape.record())
     try:
         result = await _watch(console, title, group, seconds)
         if policy == "purge":
-            await _crash_and_return(console, group, record)
+            await _crash_and_return(console, group, record, tape)
+        recording.cancel()
         await processes[0].tell("stop")
         await group.until(group.agreed, 30, "come to the same table")
         console.print(f"  all {MEMBERS} tables are the same, {processes[0].report['items']} prices each")
     finally:
+        recording.cancel()
         await group.stop()
-    return result
+    return result, tape
 
 
-async def _watch(console: Console, title: str, group: Group, seconds: float) -> dict[str, Any]:
+async def _watch(console: Console, title: str, group: DemoGroup, seconds: float) -> dict[str, Any]:
     """Show a live table while quotes flow."""
     sender, slow = group.processes[0], group.processes[-1]
     await sender.tell("go")
@@ -162,10 +216,11 @@ async def _watch(console: Console, title: str, group: Group, seconds: float) -> 
     return {"rate": round(rate, 1), "purged": slow.report["purged"], "stale_ms": stale}
 
 
-async def _crash_and_return(console: Console, group: Group, record: Path) -> None:
+async def _crash_and_return(console: Console, group: DemoGroup, record: Path, tape: Tape) -> None:
     """Kill one with SIGKILL while quotes flow; it comes back and gets the state."""
     victim = group.processes[2]
     console.print(f"  kill -9 {victim.name} ...")
+    tape.mark(victim, "kill -9")
     await victim.kill()
     record_crash(record, victim.name)
     others = [process for process in group.processes if process is not victim]
@@ -176,32 +231,35 @@ async def _crash_and_return(console: Console, group: Group, record: Path) -> Non
     console.print(
         f"  the others go on without it after {time.monotonic() - started:.1f} s; it starts again ..."
     )
+    await asyncio.sleep(_APART)  # so that the picture shows its absence
     started = time.monotonic()
+    tape.mark(victim, "starts again")
     await victim.start()
     await group.until(lambda: group.together() and bool(victim.report.get("items")), 15, "take it back")
     console.print(
         f"  {victim.name} is back after {time.monotonic() - started:.1f} s"
         f" with {victim.report['items']} prices from the others"
     )
+    await asyncio.sleep(_APART)
 
 
-def _verify(console: Console, folders: Sequence[Path]) -> bool:
-    """Judge what the members recorded."""
+def _verify(console: Console, folders: Sequence[Path]) -> Judgement | None:
+    """Judge what the members recorded; None where that cannot be done here."""
     try:
         judged = judge(console, folders)
     except MissingExtraError as error:
         console.print(f"\nThe recordings were not checked: {error}", markup=False)
-        return True
+        return None
     console.print(
         f"\n{judged.events} recorded events judged {judged.where}: {judged.hold} properties hold,"
         f" {len(judged.broken)} are broken"
     )
     for words in judged.broken:
         console.print(words, style="red", markup=False)
-    return not judged.broken
+    return judged
 
 
-def _table(title: str, group: Group) -> Table:
+def _table(title: str, group: DemoGroup) -> Table:
     table = Table(title=title)
     for column in ("member", "delivered/s", "queue", "purged", "behind (ms)", "view of"):
         table.add_column(column, justify="left" if column == "member" else "right")

@@ -23,9 +23,11 @@ from semcast.group.families import FAMILIES
 from semcast.group.settings import GroupSettings, resolve
 
 
-def add_group(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+def add_group(parser: argparse.ArgumentParser, *, optional: bool = False, several: bool = False) -> None:
     """Which group, and how to reach it. Where it is optional, a daemon has many."""
-    if optional:
+    if several:
+        parser.add_argument("group", metavar="GROUP", nargs="*", help="names of the groups")
+    elif optional:
         parser.add_argument("group", metavar="GROUP", nargs="?", default="", help="name of the group")
     else:
         parser.add_argument("group", metavar="GROUP", help="name of the group")

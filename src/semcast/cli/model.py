@@ -65,7 +65,12 @@ class Measurement:
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = subparsers.add_parser("model", help="predict how much of a kind of traffic can be skipped")
+    parser = subparsers.add_parser(
+        "model",
+        help="predict how much of a kind of traffic can be skipped",
+        description="Calculate, without a simulation, which share of messages a buffer can purge, and how"
+        " slow a receiver may be.",
+    )
     kinds = parser.add_subparsers(dest="model", required=True, metavar="stock|frd")
     stock = kinds.add_parser("stock", help="classes of items, some updated more often than others")
     stock.add_argument(
@@ -83,7 +88,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         kind.add_argument("--k", type=int, help="how far back a message makes others obsolete")
         kind.add_argument("--simulate", action="store_true", help="simulate the buffers, too")
         kind.add_argument("--messages", type=int, default=100_000, help="messages to simulate")
-        kind.add_argument("--seed", type=int, default=0)
+        kind.add_argument("--seed", type=int, default=0, help="seed of --simulate (default: 0)")
         kind.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 

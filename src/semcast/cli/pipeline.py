@@ -9,7 +9,11 @@ from semcast.pipeline.package import write_package, write_script
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("pipeline", help="package semcast for a Spark cluster")
+    parser = verbs.add_parser(
+        "pipeline",
+        help="package semcast for a Spark cluster",
+        description="Prepare semcast for a Spark cluster.",
+    )
     parts = parser.add_subparsers(dest="part", required=True, metavar="PART")
     package = parts.add_parser(
         "package",
@@ -17,7 +21,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         description="Write the package as OUT.zip, and beside it OUT_submit.py, the program for"
         " spark-submit: spark-submit --py-files OUT.zip OUT_submit.py verify HISTORY.",
     )
-    package.add_argument("out", type=Path, metavar="OUT.zip")
+    package.add_argument("out", type=Path, metavar="OUT.zip", help="archive to write")
     package.set_defaults(run=run)
 
 

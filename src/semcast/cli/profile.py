@@ -17,7 +17,7 @@ from semcast.cli.spark import add_spark_options, note, spark_failures, start_spa
 from semcast.pipeline.paths import is_remote, local_path
 
 if TYPE_CHECKING:
-    from semcast.pipeline.profile.job import Profile, Settings
+    from semcast.pipeline.profile.profiling import Profile, Settings
     from semcast.pipeline.profile.read import Columns
     from semcast.pipeline.profile.summary import StreamProfile
     from semcast.pipeline.profile.validate import BadRows
@@ -97,7 +97,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _profiled(args: argparse.Namespace) -> tuple[tuple["StreamProfile", ...], "BadRows"]:
-    from semcast.pipeline.profile.job import profiled  # noqa: PLC0415
+    from semcast.pipeline.profile.profiling import profiled  # noqa: PLC0415
     from semcast.pipeline.profile.read import read_trace  # noqa: PLC0415
     from semcast.pipeline.profile.sources import TraceError, are_parquet, are_small  # noqa: PLC0415
     from semcast.pipeline.session import SMALL_ROWS, at_once  # noqa: PLC0415
@@ -126,7 +126,7 @@ def _columns(args: argparse.Namespace) -> "Columns":
 
 
 def _settings(args: argparse.Namespace) -> "Settings":
-    from semcast.pipeline.profile.job import Settings  # noqa: PLC0415
+    from semcast.pipeline.profile.profiling import Settings  # noqa: PLC0415
 
     groups = args.groups if args.groups in (None, "ts") else "group"
     return Settings(purge=args.purge, gap=args.gap, groups=groups)

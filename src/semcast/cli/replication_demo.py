@@ -13,8 +13,8 @@ from rich.console import Console
 
 from semcast.chaos.judge import judge
 from semcast.chaos.network import Lan, NoNamespacesError
-from semcast.demo.partition import CutNetwork, Partition, StoppedProcesses
-from semcast.demo.replication import Step, Story
+from semcast.demo.partition import CutNetwork, NetworkCut, StoppedProcesses
+from semcast.demo.replication import ReplicationStory, Step
 from semcast.demo.servers import NAMES
 from semcast.demo.supervisor import DemoError
 from semcast.history import require_pyarrow
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if result["held"] else 1
 
 
-def _partition(stack: ExitStack) -> Partition:
+def _partition(stack: ExitStack) -> NetworkCut:
     """Namespaces where they are to be had."""
     try:
         return CutNetwork(stack.enter_context(Lan(NAMES)))
@@ -46,7 +46,7 @@ def _partition(stack: ExitStack) -> Partition:
         return StoppedProcesses(str(error))
 
 
-async def _demo(console: Console, partition: Partition, folder: Path) -> dict[str, Any]:
+async def _demo(console: Console, partition: NetworkCut, folder: Path) -> dict[str, Any]:
     console.print(
         "Three servers, a, b and c, keep a database: an account with 100, a taxi, and bolts in stock.\n"
         f"Then a and b lose c: {partition.how}.\n",
@@ -61,7 +61,7 @@ async def _demo(console: Console, partition: Partition, folder: Path) -> dict[st
         steps.append(step)
         console.print(f"{step.side:10} {step.level:12} {step.asked:26} {step.answer}", markup=False)
 
-    story = Story(partition, folder, tell)
+    story = ReplicationStory(partition, folder, tell)
     result = await story.run()
     judged = judge(story.journals, rest=story.rest)
     result["verdicts"] = {each.property: each.status for each in judged.findings}

@@ -9,8 +9,15 @@ from semcast.cli.errors import UsageError
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("report", help="write an HTML page with the papers' figures beside ours")
-    parser.add_argument("--out", type=Path, default=Path("out/report.html"), help="default: %(default)s")
+    parser = verbs.add_parser(
+        "report",
+        help="write an HTML page with the papers' figures beside ours",
+        description="Write an HTML page that compares the papers' figures and tables with the results of"
+        " `semcast sweep` and with profiles of recorded traffic.",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/report.html"), help="file to write (default: %(default)s)"
+    )
     parser.add_argument(
         "--results",
         type=Path,

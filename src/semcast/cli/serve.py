@@ -157,7 +157,7 @@ async def _serve(args: argparse.Namespace) -> int:
     from semcast.server.identity import Site, home_of  # noqa: PLC0415
     from semcast.server.node import Wanted, serve  # noqa: PLC0415
     from semcast.server.opening import opened  # noqa: PLC0415
-    from semcast.server.serving import Place  # noqa: PLC0415
+    from semcast.server.serving import ServerAddress  # noqa: PLC0415
 
     if args.data is None:
         raise UsageError("--data: a server needs a folder of its own")
@@ -178,7 +178,7 @@ async def _serve(args: argparse.Namespace) -> int:
     home = home_of(site)
     say = _say_json if args.json else _say
     _forget(args, site, home, say)
-    place = Place(args.listen or f"127.0.0.1:{PORT}", args.cert, args.key, args.insecure)
+    place = ServerAddress(args.listen or f"127.0.0.1:{PORT}", args.cert, args.key, args.insecure)
     wanted = Wanted(args.database, home.server, place, args.tokens)
     with stopping_on_signals() as stopped:
         async with stopping_when_closed(stopped, watched=args.until_closed):

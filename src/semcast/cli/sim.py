@@ -19,8 +19,8 @@ from semcast.history import require_pyarrow, write_history
 from semcast.obsolescence import Purging
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Fixed, Scenario, Traffic
-from semcast.sim.simulate import Outcome, simulate
-from semcast.sim.swarm import Report, hunt, patrol
+from semcast.sim.simulate import RunOutcome, simulate
+from semcast.sim.swarm import SeedReport, hunt, patrol
 from semcast.sim.traces import TraceError, read_trace
 from semcast.specs import Status, check
 
@@ -29,19 +29,49 @@ CONTENTS = ("items", "bitmaps", "enumerated", "operations", "stocks", "plain")
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("sim", help="simulate a group in virtual time")
+    parser = verbs.add_parser(
+        "sim",
+        help="simulate a group in virtual time",
+        description="Run the real protocol code in virtual time, on a simulated network, and check what"
+        " happened.",
+    )
     kinds = parser.add_subparsers(dest="sim", required=True, metavar="run|swarm")
-    _add_run(kinds.add_parser("run", help="simulate one group and print its figures"))
-    _add_swarm(kinds.add_parser("swarm", help="simulate many random scenarios with faults, and check each"))
+    _add_run(
+        kinds.add_parser(
+            "run",
+            help="simulate one group and print its figures",
+            description="Simulate one group. Exits with 1 if a property is violated, or if the group does"
+            " not become"
+            " quiet. Durations are written as 20us, 5ms or 2s.",
+        )
+    )
+    _add_swarm(
+        kinds.add_parser(
+            "swarm",
+            help="simulate many random scenarios with faults, and check each",
+            description="Simulate one random scenario for each seed and check it. Then run deliberately"
+            " broken"
+            " variants of the stack (mutants) until the checks catch each. Exits with 1 if a seed fails or a"
+            " mutant is not"
+            " caught.",
+        )
+    )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stack", choices=FAMILIES.names(), default="s-rm")
-    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument(
+        "--stack", choices=FAMILIES.names(), default="s-rm", help="protocol stack (default: s-rm)"
+    )
+    parser.add_argument("--members", type=int, default=5, help="number of members (default: 5)")
     parser.add_argument("--senders", type=int, default=1, help="number of members that send")
     parser.add_argument("--content", choices=CONTENTS, default="items", help="kind of messages")
     parser.add_argument("--trace", type=Path, help="replay this recorded traffic (CSV, may be gzipped)")
-    parser.add_argument("--arrivals", choices=("constant", "poisson", "bursts"), default="constant")
+    parser.add_argument(
+        "--arrivals",
+        choices=("constant", "poisson", "bursts"),
+        default="constant",
+        help="when messages are sent (default: constant)",
+    )
     parser.add_argument("--rate", type=float, default=100.0, help="messages per second and sender")
     parser.add_argument("--messages", type=int, default=1000, help="messages per sender")
     parser.add_argument("-r", type=float, default=0.5, help="share of messages that overwrite an item")
@@ -49,34 +79,46 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", type=int, default=64, help="window of k-enumeration, in messages")
     parser.add_argument("--size", type=int, default=0, help="minimum payload size in bytes")
     parser.add_argument("--slow", default="0ms", help="time the last member needs for each message")
-    parser.add_argument("--network", choices=("switched", "shared", "routed"), default="switched")
-    parser.add_argument("--latency", default="20us")
-    parser.add_argument("--loss", type=float, default=0.0)
+    parser.add_argument(
+        "--network",
+        choices=("switched", "shared", "routed"),
+        default="switched",
+        help="kind of network (default: switched)",
+    )
+    parser.add_argument("--latency", default="20us", help="latency of a packet (default: 20us)")
+    parser.add_argument("--loss", type=float, default=0.0, help="share of packets lost, at each receiver")
     parser.add_argument(
         "--link-loss",
         type=float,
         default=0.0,
         help="share of packets lost on each link, for all receivers behind it",
     )
-    parser.add_argument("--duplication", type=float, default=0.0)
-    parser.add_argument("--jitter", default="0ms")
-    parser.add_argument("--buffer", type=int, default=40)
-    parser.add_argument("--purging", choices=("eager", "lazy"), default="eager")
+    parser.add_argument("--duplication", type=float, default=0.0, help="share of packets that arrive twice")
+    parser.add_argument("--jitter", default="0ms", help="largest additional latency of a packet")
+    parser.add_argument("--buffer", type=int, default=40, help="size of buffers, in messages (default: 40)")
+    parser.add_argument(
+        "--purging",
+        choices=("eager", "lazy"),
+        default="eager",
+        help="purge obsolete messages at once, or only when a buffer is full (default: eager)",
+    )
     parser.add_argument(
         "--uniform", action="store_true", help="deliver a message only once it is safe (uniform agreement)"
     )
     for family in FLAGS:
         family.run.declare(parser)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="decides everything random (default: 0)")
     parser.add_argument(
         "--record", type=Path, metavar="DIR", help="write the recorded history to this folder"
     )
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run_one)
 
 
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stack", choices=FAMILIES.names(), default="s-rm")
+    parser.add_argument(
+        "--stack", choices=FAMILIES.names(), default="s-rm", help="protocol stack (default: s-rm)"
+    )
     parser.add_argument("--seeds", default="0..200", help="range A..B, or a single seed")
     parser.add_argument(
         "--mutant", metavar="NAME", help="run this deliberately broken variant of the stack instead"
@@ -86,8 +128,10 @@ def _add_swarm(parser: argparse.ArgumentParser) -> None:
     )
     for family in FLAGS:
         family.swarm.declare(parser)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run_swarm)
 
 
@@ -185,7 +229,7 @@ def flags_of(stack: str) -> Family:
     return FLAGS.of(stack) if stack in FLAGS else Family(name=stack)
 
 
-def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
+def _member_figures(outcome: RunOutcome) -> list[dict[str, Any]]:
     figures = []
     for member, stats, host in zip(
         outcome.history.info.only.members, outcome.stacks, outcome.hosts, strict=True
@@ -207,7 +251,7 @@ def _member_figures(outcome: Outcome) -> list[dict[str, Any]]:
     return figures
 
 
-def _show_run(scenario: Scenario, outcome: Outcome, verdicts: list[str]) -> None:
+def _show_run(scenario: Scenario, outcome: RunOutcome, verdicts: list[str]) -> None:
     console = Console()
     table = Table(
         title=f"{scenario.stack}, seed {scenario.seed}, {outcome.ended / SECOND:.1f} virtual seconds"
@@ -267,7 +311,7 @@ def _progress(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True)
 
 
-def _patrol(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> list[Report]:
+def _patrol(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> list[SeedReport]:
     reports = []
     with _progress(Console(stderr=True)) as progress:
         task = progress.add_task(f"{args.stack} seeds", total=len(seeds))
@@ -293,7 +337,7 @@ def _show_swarm(
     args: argparse.Namespace,
     fixed: Fixed | None,
     count: int,
-    broken: list[Report],
+    broken: list[SeedReport],
     caught: dict[str, int | None],
 ) -> None:
     console = Console(highlight=False)

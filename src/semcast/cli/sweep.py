@@ -32,14 +32,20 @@ SHOWN = 5
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("sweep", help="run many simulations with different parameters (Spark)")
+    parser = verbs.add_parser(
+        "sweep",
+        help="run many simulations with different parameters (Spark)",
+        description="Run one simulation for each combination of parameters in SPEC, and write a table of the"
+        " results."
+        " Simulations that have a result are not repeated. Exits with 1 if one fails.",
+    )
     parser.add_argument(
         "specs",
         nargs="+",
         metavar="SPEC",
         help="a TOML file, the name of one of the papers' experiments (f2), or all of these (all)",
     )
-    parser.add_argument("--out", default="out/sweep", help="default: %(default)s")
+    parser.add_argument("--out", default="out/sweep", help="folder of the results (default: %(default)s)")
     add_spark_options(parser)
     parser.add_argument(
         "--jobs", type=int, help="simulations at a time on this machine (default: one per core)"
@@ -50,7 +56,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--limit", type=int, help="run at most this many simulations of each spec")
     parser.add_argument("--retry", action="store_true", help="repeat the simulations that failed")
     parser.add_argument("--fresh", action="store_true", help="discard the results of earlier sweeps")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 

@@ -17,7 +17,7 @@ from semcast.history import HistoryError
 from semcast.history.files import needs_pyarrow
 
 if TYPE_CHECKING:
-    from semcast.cli.watching import Look, Watched
+    from semcast.cli.watching import FolderLook, Watched
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -94,15 +94,19 @@ class _Text:
 
     def __init__(self) -> None:
         self._live = sys.stdout.isatty()
-        self._told = ""
+        self._checked: tuple[str, ...] = ()
 
     def violation(self, found: "Watched") -> None:
         """At once."""
         self._clear()
         print(f"{found.run}[{found.group}]: violated: {found.alarm}", flush=True)
 
-    def progress(self, look: "Look") -> None:
+    def progress(self, look: "FolderLook") -> None:
         """What was judged so far; where nobody looks, only when there is something new."""
+        if look.judged != self._checked:
+            self._checked = look.judged
+            self._clear()
+            print(f"checking {', '.join(look.judged)}", flush=True)
         suspected = f", {look.suspected} suspected" if look.suspected else ""
         text = (
             f"{look.events:,} events of {look.processes} processes ({look.running} running),"
@@ -113,7 +117,7 @@ class _Text:
         elif look.new:
             print(text, flush=True)
 
-    def end(self, look: "Look", broken: int) -> None:
+    def end(self, look: "FolderLook", broken: int) -> None:
         """What came of it."""
         self._clear()
         if broken:
@@ -145,11 +149,11 @@ class _Json:
             }
         )
 
-    def progress(self, look: "Look") -> None:
+    def progress(self, look: "FolderLook") -> None:
         """After each look."""
         self._say({"event": "progress", **msgspec.to_builtins(look)})
 
-    def end(self, look: "Look", broken: int) -> None:
+    def end(self, look: "FolderLook", broken: int) -> None:
         """What came of it."""
         self._say({"event": "end", "violations": broken, **msgspec.to_builtins(look)})
 

@@ -13,7 +13,7 @@ from semcast.history.journal import SUFFIX
 from semcast.specs.prefix import Alarm, GroupWatch
 
 
-class Look(msgspec.Struct, frozen=True):
+class FolderLook(msgspec.Struct, frozen=True):
     """What one look at the folder came to."""
 
     events: int
@@ -93,11 +93,11 @@ class Folder:
                 raise HistoryError(f"run {run}: {error}") from error
         return known
 
-    def told(self) -> Look:
+    def told(self) -> FolderLook:
         """How far it is."""
         journals = [each for path, each in self._journals.items() if path not in self._other]
         watches = self._watches.values()
-        return Look(
+        return FolderLook(
             sum(each.events for each in watches),
             self._new,
             len(journals),

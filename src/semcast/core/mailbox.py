@@ -36,6 +36,7 @@ class Mailbox:
         self.asked = False
         """Whether the application asks for a list; of no meaning where lists may lie here."""
         self._most_lists = lists
+        self._expected = max(1, lists)  # more than these are excess
         self._most = most
         self._most_bytes = most_bytes
         # with messages, all that is in it, and bytes
@@ -66,9 +67,9 @@ class Mailbox:
         Changes of view count like messages: a program that sends and does not read is given every one of
         them, so they must have a bound, too.
         """
-        if len(self._lists) <= self._most_lists:
+        if len(self._lists) <= self._expected:
             return 0, 0
-        lists = tuple(self._lists)[max(1, self._most_lists) :]  # in one step: one may be taken meanwhile
+        lists = tuple(self._lists)[self._expected :]  # in one step: one may be taken meanwhile
         return sum([weight for _, _, weight, _ in lists]), sum([size for _, _, _, size in lists])
 
     def put(self, deliveries: Sequence[Delivery]) -> None:

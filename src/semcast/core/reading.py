@@ -53,7 +53,8 @@ class Reading:
         self._seen_takes = 0
         self._idle_since: Nanos = 0
         self._full_since: Nanos | None = None  # a program that never iterated has a full queue
-        self._saw_stalled = False
+        self.stalled = False
+        """Whether who reads waits, as the last look found."""
         self._seen_refusal = 0
         self._refused_at: Nanos = 0
         self._calm = False  # at the last look it read, and nothing else was to be said
@@ -105,11 +106,6 @@ class Reading:
         """Whether a call waits."""
         return self._waiters > 0
 
-    @property
-    def stalled(self) -> bool:
-        """Whether who reads waits, as the last look found."""
-        return self._saw_stalled
-
     def excess(self) -> tuple[int, int]:
         """What is in the mailbox beyond its bound, changes of view included, and its bytes."""
         return self._mailbox.excess()
@@ -117,7 +113,7 @@ class Reading:
     def stirred(self) -> bool:
         """Whether the program did something that the next turn should know of."""
         return (
-            (self._stalled > 0) != self._saw_stalled
+            (self._stalled > 0) != self.stalled
             or self._refused[0] != self._seen_refusal
             or (self.reader.excess > 0 and self.excess()[0] != self.reader.excess)
         )
@@ -129,24 +125,24 @@ class Reading:
         reader = self.reader
         before = _seen(reader)
         idle = self._idle(now, stack)
-        self._saw_stalled = self._stalled > 0
+        self.stalled = self._stalled > 0
         keeps = self.receives and not self.closing
         reader.waits = keeps and self.began and self._waits(now, idle)
         reader.receives = self.receives
         reader.closing = self.closing
         reader.stopped = keeps and not reader.waits and idle >= LONG
         reader.excess, reader.excess_bytes = self.excess() if keeps else (0, 0)
-        self._calm = keeps and not (self._saw_stalled or reader.waits or reader.stopped or reader.excess)
+        self._calm = keeps and not (self.stalled or reader.waits or reader.stopped or reader.excess)
         return before != _seen(reader)
 
     def _reads_on(self, now: Nanos, stack: Stack) -> bool:
         """Whether all is as it was: a program that reads, as most do, costs its turns no more than this."""
         if self._stalled or self.closing or self._refused[0] != self._seen_refusal or self.reader.excess:
             return False
-        if self._takes != self._seen_takes:
-            self._seen_takes, self._idle_since = self._takes, now
-            return True
-        return self._idle(now, stack) < LONG
+        if self._takes == self._seen_takes and (self._mailbox or stack.deliverable()):
+            return now - self._idle_since < LONG
+        self._seen_takes, self._idle_since = self._takes, now
+        return True
 
     def fills(self, now: Nanos, stack: Stack) -> bool:
         """Whether what waits for a program that never iterated has filled its queue: then it is skipped.
@@ -187,7 +183,7 @@ class Reading:
         Returns whether they may go on now.
         """
         before = self.answers_first
-        self.answers_first = self._saw_stalled or (before and held_back)
+        self.answers_first = self.stalled or (before and held_back)
         return before and not self.answers_first
 
     def _idle(self, now: Nanos, stack: Stack) -> Nanos:
@@ -202,7 +198,7 @@ class Reading:
         if number != self._seen_refusal:
             self._seen_refusal, self._refused_at = number, now
         refused = takes == self._takes and now - self._refused_at < PATIENCE
-        if self._saw_stalled or (refused and by_reader):
+        if self.stalled or (refused and by_reader):
             return True
         return idle >= PATIENCE and (self._waiters > 0 or refused)
 

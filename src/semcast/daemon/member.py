@@ -10,7 +10,7 @@ from semcast.core.ids import Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.families.lightweight import FAMILY, below_of
-from semcast.group.metrics import Metrics, Reading
+from semcast.group.metrics import Metrics, MetricsSnapshot
 from semcast.group.registry import Family, Site
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts, build_of
@@ -71,7 +71,7 @@ class DaemonMember:
         self.tenant = Alone(exchange, self.hub)
         """What its owner drives."""
 
-    def reading(self, now: Nanos) -> Reading:
+    def reading(self, now: Nanos) -> MetricsSnapshot:
         """What is exported of it."""
         return self._metrics.reading(self.seat, self.hub, self.stack, now)
 

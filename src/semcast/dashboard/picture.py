@@ -12,7 +12,7 @@ import msgspec
 from semcast.core.ids import MemberId
 
 Side = tuple[int, str]
-"""A view: its number, and who formed it, since two sides of a partition may count alike."""
+"""A view: its number, and who formed it, since two sides of a partition may count alike. 0: no view yet."""
 MEMORY = 600
 """Samples that are kept for charts: of the last minutes."""
 _CHANGES = 200
@@ -82,17 +82,19 @@ class Picture:
 
     def _note_changes(self, at: float) -> None:
         before, now = self._before, self._now
-        for name in sorted(now.keys() - before.keys()):
-            self._note(at, "joined", f"{name} is here, in view {_view(now[name].side)}")
+        for side, names in _sides({name: now[name] for name in sorted(now.keys() - before.keys())}).items():
+            where = f"in view {_view(side)}" if side[0] else "without a view"
+            self._note(at, "joined", f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} here, {where}")
         for name in sorted(before.keys() - now.keys()):
-            self._note(at, "gone", f"{name} is gone: it left, or nothing was heard of it for seconds")
+            self._note(at, "gone", f"{name} is gone: it left, crashed, or is out of reach")
         for side, names in _sides(now).items():
             came = [name for name in names if name in before and before[name].side != side]
-            if came:
+            if came and side[0]:
                 self._note(at, "view", self._told(side, names, came))
-        split, was = len(_sides(now)), len(_sides(before))
+        split, was = (len([side for side in _sides(seen) if side[0]]) for seen in (now, before))
         if split > 1 >= was and was:
-            self._note(at, "split", f"the group is in {split} views: it is partitioned, or changes just now")
+            why = "it is partitioned, or about to change its view"
+            self._note(at, "split", f"the group is in {split} views: {why}")
         elif split == 1 < was:
             self._note(at, "merge", "all members are in one view again")
         for name in sorted(now.keys() & before.keys()):
@@ -102,13 +104,13 @@ class Picture:
 
     def _told(self, side: Side, names: Sequence[str], came: Sequence[str]) -> str:
         """A new view, and why: who came into it, and who of the views before is not in it."""
-        former = {self._before[name].side for name in came}
+        former = {self._before[name].side for name in came if self._before[name].view}
         was = {name for name, each in self._before.items() if each.side in former}
         gone = sorted(was - set(names))
         merged = f"; merges {len(former)} views" if len(former) > 1 else ""
         new = sorted(set(names) - was)
         why = f"; without {', '.join(gone)}" if gone else ""
-        why += f"; with {', '.join(new)}" if new else ""
+        why += f"; with {', '.join(new)}" if new and former else ""
         return f"view {_view(side)}: {', '.join(names)}{merged}{why}"
 
     def _note(self, at: float, kind: str, text: str) -> None:
@@ -152,7 +154,7 @@ def _sides(seen: Mapping[str, Seen]) -> dict[Side, list[str]]:
 
 def _view(side: Side) -> str:
     number, by = side
-    return f"{number} of {by}" if by else str(number)
+    return f"{number} ({by})" if by else str(number)
 
 
 def _sample(each: Seen) -> list[float | None]:

@@ -9,7 +9,7 @@ from semcast.dashboard.feed import Feed
 from semcast.dashboard.watching import watch
 from semcast.group.observing import observe
 from semcast.group.settings import GroupSettings
-from semcast.server.serving import HttpServer, Place
+from semcast.server.serving import HttpServer, ServerAddress
 
 
 @asynccontextmanager
@@ -20,7 +20,7 @@ async def dashboard(
     feed = Feed({"replay": ""})
     with ExitStack() as stack:
         observers = [(group, stack.enter_context(observe(group, settings))) for group in groups]
-        async with HttpServer(application(feed), Place(listen=listen)) as server:
+        async with HttpServer(application(feed), ServerAddress(listen=listen)) as server:
             watching = asyncio.create_task(watch(feed, observers))
             try:
                 yield f"http://{server.address}/"

@@ -22,7 +22,7 @@ _EVERY = 10
 """Of so many messages one is a trade, which nothing replaces."""
 
 
-class Kept(msgspec.Struct):
+class KeptFile(msgspec.Struct):
     """What a subscriber makes of what it reads; it is in a file, since its process may be killed."""
 
     prices: dict[str, str] = {}
@@ -37,7 +37,7 @@ def say(event: str, **about: Any) -> None:
     print(json.dumps({"event": event, **about}), flush=True)
 
 
-class Orders(asyncio.StreamReaderProtocol):
+class DemoOrders(asyncio.StreamReaderProtocol):
     """Whoever gives them may be killed: then a process leaves, and ends where that does not help."""
 
     def __init__(self, reader: asyncio.StreamReader, work: "asyncio.Task[None]") -> None:
@@ -54,7 +54,7 @@ async def orders() -> asyncio.StreamReader:
     """Standard input: a line to stop, and for publishers another one to leave."""
     reader, work = asyncio.StreamReader(), asyncio.current_task()
     assert work is not None
-    await asyncio.get_running_loop().connect_read_pipe(lambda: Orders(reader, work), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: DemoOrders(reader, work), sys.stdin)
     return reader
 
 
@@ -87,7 +87,7 @@ async def publish(order: Line) -> None:
 async def read(order: Line) -> None:
     """Keep what comes, and acknowledge it when it is kept."""
     file = Path(order["file"])
-    kept = msgspec.json.decode(file.read_bytes(), type=Kept) if file.exists() else Kept()
+    kept = msgspec.json.decode(file.read_bytes(), type=KeptFile) if file.exists() else KeptFile()
     stopped = asyncio.create_task((await orders()).readline())
     received = lost = 0
     subscription = semcast.subscribe(
@@ -112,7 +112,7 @@ async def read(order: Line) -> None:
             say("report", received=received, lost=lost, **msgspec.to_builtins(kept))
 
 
-def take(kept: Kept, message: semcast.Message) -> None:
+def take(kept: KeptFile, message: semcast.Message) -> None:
     """A price, or a trade, which may come again after a crash."""
     words = message.payload.decode().split()
     if isinstance(message.annotation, semcast.Item):

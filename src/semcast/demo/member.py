@@ -18,7 +18,7 @@ from semcast.group.dictionary import Entry, latest
 REPORT_EVERY = 0.25
 
 
-class Member:
+class TableMember:
     """The table, and what is known about how it is kept."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -119,7 +119,7 @@ def main() -> None:
 
 
 async def _run(args: argparse.Namespace) -> None:
-    await Member(args).run()
+    await TableMember(args).run()
 
 
 if __name__ == "__main__":

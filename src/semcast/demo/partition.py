@@ -14,7 +14,7 @@ MAJORITY = ("a", "b")
 MINORITY = ("c",)
 
 
-class Partition(Protocol):
+class NetworkCut(Protocol):
     """A way to cut."""
 
     how: str

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from semcast.demo.partition import MAJORITY, MINORITY, Partition
+from semcast.demo.partition import MAJORITY, MINORITY, NetworkCut
 from semcast.demo.servers import NAMES, Servers
 from semcast.demo.supervisor import DemoError
 from semcast.processes import Child, Line
@@ -61,7 +61,7 @@ class Teller:
         await self._child.kill()
 
 
-class Story:
+class ReplicationStory:
     """Runs the demo.
 
     Args:
@@ -70,7 +70,7 @@ class Story:
         tell: shown each step.
     """
 
-    def __init__(self, partition: Partition, data: Path, tell: Callable[[Step], None]) -> None:
+    def __init__(self, partition: NetworkCut, data: Path, tell: Callable[[Step], None]) -> None:
         self._partition = partition
         self._name = f"demo-{os.getpid()}"
         self._servers = Servers(self._name, data, partition.options, partition.prefix)

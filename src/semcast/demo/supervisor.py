@@ -60,7 +60,7 @@ class Process:
             raise DemoError(f"{self.name} did not leave within 10 s") from None
 
 
-class Group:
+class DemoGroup:
     """Several processes that share a table."""
 
     def __init__(self, processes: list[Process]) -> None:

@@ -1,7 +1,8 @@
 """Calls in a group of a domain: `LightGroup.call` and `LightGroup.on_call`.
 
 What calls send goes to the group and to one more, in which nobody is: so it is known for what it is without a
-look at any payload, and has its place among all other messages of the domain.
+look at any payload, and has its place among all other messages of the domain. In a causal domain answers
+go to the caller alone (Birman et al. 1991, 7.2).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from semcast.core.events import Rejoining, TransitionalView, ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.views import View
 from semcast.domains.events import batch_of
-from semcast.domains.link import CastRequest
+from semcast.domains.link import CastRequest, PrivateRequest
 from semcast.group.calling import CallDesk
 from semcast.group.errors import GroupError, SendTimeoutError
 from semcast.group.machine import MACHINE
@@ -55,6 +56,7 @@ class GroupCalls:
             has_room=self._has_room,
             room=self._room,
             clock=MACHINE.get().clock,
+            send_to=self._send_to if waiting.desk.terms.closed else None,
             journal=journal,
             numbers=numbers,
         )
@@ -63,10 +65,12 @@ class GroupCalls:
 
     def hear(self, run: Delivered) -> None:
         """Messages with the mark, in order."""
-        batch = batch_of(run)
-        assert batch.order is not None
+        order = batch_of(run).order
         self.desk.hear(
-            [(run.sender, read(payload), batch.order + place) for place, payload in enumerate(run.payloads)]
+            [
+                (run.sender, read(payload), None if order is None else order + place)
+                for place, payload in enumerate(run.payloads)
+            ]
         )
 
     def note(self, event: ViewChange | TransitionalView | Rejoining) -> None:
@@ -79,6 +83,9 @@ class GroupCalls:
 
     def _send(self, payloads: Sequence[bytes]) -> None:
         self._waiting.desk.submit(CastRequest((self._group, CALLS), payloads))
+
+    def _send_to(self, member: MemberId, payload: bytes) -> None:
+        self._waiting.desk.submit(PrivateRequest(member, payload, self._group))
 
     def _has_room(self, count: int) -> bool:
         return self._waiting.desk.room_for(count, 0)

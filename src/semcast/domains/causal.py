@@ -19,6 +19,7 @@ from semcast.domains.local import PATIENCE, LocalLink
 from semcast.group.families.isis import IsisGroupSettings, isis_settings
 from semcast.group.group import Group
 from semcast.group.settings import GroupSettings
+from semcast.protocols.clients.permissions import is_call
 from semcast.protocols.isis import Isis
 from semcast.protocols.lightweight import Refused
 
@@ -56,7 +57,10 @@ class CausalLink(LocalLink):
 
     def _ask(self, stack: Isis, now: Nanos, request: Request) -> None:
         if isinstance(request, CastRequest):
-            stack.cast(request.groups[0], request.payloads, request.items)
+            marked = is_call(request.groups)
+            stack.cast(
+                request.groups[0], request.payloads, request.items, marked=marked, ordered=request.ordered
+            )
         elif isinstance(request, JoinRequest):
             settings = self._settings
             assert isinstance(settings, IsisGroupSettings)
@@ -67,7 +71,7 @@ class CausalLink(LocalLink):
             stack.flush()
         else:
             assert isinstance(request, PrivateRequest)
-            raise Refused("in a causal domain there are no messages to one program yet")
+            stack.send_to(request.to, request.payload, request.call, marked=bool(request.call))
 
     async def _disconnect(self, group: Group) -> None:
         """Wait until what was asked for is on its way."""

@@ -9,12 +9,10 @@ from semcast.protocols.lightweight.settings import MAX_GROUP, MAX_ITEM, MAX_TARG
 def check_groups(groups: Sequence[str]) -> tuple[str, ...]:
     """The groups that a message is for, each once."""
     if not 1 <= len(groups) <= MAX_TARGETS or len(set(groups)) != len(groups):
-        raise ConfigurationError(f"{len(groups)} groups: 1 to {MAX_TARGETS}, each once")
+        raise ConfigurationError(f"{len(groups)} groups: name from 1 to {MAX_TARGETS}, each once")
     for group in groups:
         if not isinstance(group, str) or not 1 <= len(group) <= MAX_GROUP:
-            raise ConfigurationError(
-                f"{group!r} is no name of a group in a domain: 1 to {MAX_GROUP} characters"
-            )
+            raise ConfigurationError(f"{group!r} is not a group name: write 1 to {MAX_GROUP} characters")
     return tuple(groups)
 
 
@@ -25,11 +23,13 @@ def check_items(items: Sequence[str] | None) -> None:
             raise ConfigurationError(f"item {item!r:.60}: at most {MAX_ITEM} characters")
 
 
-def check_order(order: str) -> bool:
-    """Whether a message has to be safe before it is delivered."""
-    if order not in ("agreed", "safe"):
-        raise ConfigurationError(f"order {order!r}: choose agreed or safe")
-    return order == "safe"
+def check_order(order: str, *, causal: bool) -> None:
+    """Refuse an order that a domain does not have."""
+    known = ("agreed", "domain") if causal else ("agreed", "safe")
+    if order == "safe" and causal:
+        raise ConfigurationError("order 'safe': in a causal domain there is none, see confirm")
+    if order not in known:
+        raise ConfigurationError(f"order {order!r}: choose {' or '.join(known)}")
 
 
 def portions(payloads: Sequence[bytes], most: int, most_bytes: int) -> Iterator[tuple[Sequence[bytes], int]]:

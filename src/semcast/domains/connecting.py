@@ -4,7 +4,7 @@ from pathlib import Path
 
 from semcast.domains.domain import Domain
 from semcast.domains.places import find_daemon
-from semcast.domains.remote import Place, RemoteLink
+from semcast.domains.remote import DaemonAddress, RemoteLink
 from semcast.group.errors import ConfigurationError
 from semcast.protocols.clients.frames import MAX_WINDOW
 
@@ -43,7 +43,7 @@ def connect(
         raise ConfigurationError(f"policy {policy!r}: choose purge, leave or block")
     if not 1 <= window <= MAX_WINDOW:
         raise ConfigurationError(f"window of {window} messages: between 1 and {MAX_WINDOW}")
-    place = Place(where or find_daemon(), token, certificates)
+    place = DaemonAddress(where or find_daemon(), token, certificates)
     link = RemoteLink(place, name, policy, window)
     if not record:
         return Domain(place.where, link)

@@ -187,9 +187,9 @@ class Domain(SendingSide):
         self._check_open()
         groups = self._desk.groups
         if group in groups:
-            raise GroupError(f"{self.member} is in {group!r} already, or about to be, or to leave it")
+            raise GroupError(f"{self.member} has joined {group!r} already, or is joining or leaving it")
         if len(groups) >= self._desk.terms.memberships:
-            raise GroupError(f"{self.member} is in {len(groups)} groups, and may not be in more")
+            raise GroupError(f"{self.member} is in {len(groups)} groups: no more are allowed")
         outlet = self._desk.outlet(group)
         seat = groups[group] = LightGroup(self, group, outlet, vs=flavour == "vs")
         asked = False

@@ -40,7 +40,7 @@ class DomainView(ViewChange, frozen=True):
 
 
 class Undeliverable(msgspec.Struct, frozen=True):
-    """A private message has nobody to go to."""
+    """A private message has nobody to go to; in a causal domain its addressee may have failed with it."""
 
     id: MessageId
     to: MemberId
@@ -82,7 +82,7 @@ def messages_of(run: Delivered) -> list[DomainMessage]:
 
 def private_of(event: PrivateDelivered) -> PrivateMessage:
     """A message to this program alone."""
-    order = place_of(event.position.epoch, event.position.index)
+    order = None if event.position is None else place_of(event.position.epoch, event.position.index)
     return PrivateMessage(MessageId(event.sender, event.seq), event.payload, order=order)
 
 

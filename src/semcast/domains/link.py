@@ -37,6 +37,8 @@ class CastRequest(msgspec.Struct, frozen=True, gc=False):
     safe: bool = False
     items: Sequence[str] | None = None
     """What each is about: it replaces earlier ones of this program to the same groups about the same."""
+    ordered: bool = False
+    """In a causal domain: whether they have a place in the one order of all such messages."""
     counted: int | None = None
     """Bytes of the messages, where somebody has counted them."""
 
@@ -48,9 +50,8 @@ class CastRequest(msgspec.Struct, frozen=True, gc=False):
     def alike(self, other: "CastRequest") -> bool:
         """Whether both may travel as one run."""
         mine, its = self, other
-        return (mine.groups, mine.view, mine.safe) == (its.groups, its.view, its.safe) and (
-            (mine.items is None) == (its.items is None)
-        )
+        same = (mine.groups, mine.view, mine.safe) == (its.groups, its.view, its.safe)
+        return same and mine.ordered == its.ordered and (mine.items is None) == (its.items is None)
 
 
 class PrivateRequest(msgspec.Struct, frozen=True, gc=False):
@@ -58,6 +59,8 @@ class PrivateRequest(msgspec.Struct, frozen=True, gc=False):
 
     to: MemberId
     payload: bytes
+    call: str = ""
+    """In a causal domain: the group whose calls it belongs to, if it does."""
 
 
 class ReadyRequest(msgspec.Struct, frozen=True, gc=False):

@@ -21,16 +21,15 @@ def domain(group: str, /, *, engine: str = "ordered", config: Path | None = None
             `causal`: messages go to members only, and causes are delivered before effects over all groups.
         config: folder of `semcast.toml`.
         settings: as for `join`: `name`, `bind`, `peers`, `key_file`, `record`, `metrics`, ... With `causal`,
-            `policy` is how order is kept between groups (`conservative`, `full`), and `resilience` who must
-            have causes before they are acted on in another group.
+            `policy` is how order is kept between groups (`conservative`, `full`, `blocks`, `epochs`),
+            `structure` how groups overlap (with `blocks`), and `resilience` who must have causes before they
+            are acted on in another group.
     """
     check_group(group)
     if engine not in ("ordered", "causal"):
         raise ConfigurationError(f"engine {engine!r}: choose ordered or causal")
     if settings.keys() & {"stack", "receive"}:
-        raise ConfigurationError(
-            "stack and receive say nothing in a domain: the engine does, and all is read"
-        )
+        raise ConfigurationError("stack= and receive= are not available for domains: choose engine= instead")
     causal = engine == "causal"
     if causal and "policy" in settings:
         settings = {**settings, "between": settings["policy"]}
@@ -41,6 +40,9 @@ def domain(group: str, /, *, engine: str = "ordered", config: Path | None = None
     if not found.record:
         return Domain(group, link)
     from semcast.domains.recording import DomainRecording  # noqa: PLC0415 (histories need pyarrow: slow to load)
+    from semcast.history.schema import CAUSAL, TOTAL  # noqa: PLC0415
 
     # What it hears is what it told itself as a daemon, and that is recorded.
-    return Domain(group, link, recording=DomainRecording(Path(found.record), found.record_run, hears=False))
+    order = CAUSAL if causal else TOTAL
+    recording = DomainRecording(Path(found.record), found.record_run, hears=False, order=order)
+    return Domain(group, link, recording=recording)

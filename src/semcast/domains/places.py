@@ -35,8 +35,8 @@ def no_daemon(where: str, error: OSError) -> GroupError:
 
     >>> print(no_daemon("/a.sock", FileNotFoundError(2, "No such file or directory")))
     no daemon answers at /a.sock: No such file or directory: start one (semcast daemon), or name its socket
-    >>> print(no_daemon("/run/a.sock", ConnectionError("it does not say welcome")))
-    no daemon answers at /run/a.sock: it does not say welcome
+    >>> print(no_daemon("/run/a.sock", ConnectionError("the daemon did not answer in time")))
+    no daemon answers at /run/a.sock: the daemon did not answer in time
     """
     absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
     advice = ": start one (semcast daemon), or name its socket" if absent else ""

@@ -32,12 +32,14 @@ class DomainRecording:
         folder: for journals.
         run: its name; that of the domain where it is empty.
         hears: whether it is written down what the program hears.
+        order: of the messages of a group.
     """
 
-    def __init__(self, folder: Path, run: str, *, hears: bool = True) -> None:
+    def __init__(self, folder: Path, run: str, *, hears: bool = True, order: str = TOTAL) -> None:
         self._folder = folder
         self._run = run
         self._hears = hears
+        self._order = order
         self._terms: Terms | None = None
         self._writer: JournalWriter | None = None
         self._calls: dict[str, StayingJournal] = {}
@@ -88,7 +90,7 @@ class DomainRecording:
         journal = self._calls.get(group)
         if journal is None:
             name = f"{domain}/{group}"
-            journal = StayingJournal(self._folder, self._run or domain, name, client, order=TOTAL)
+            journal = StayingJournal(self._folder, self._run or domain, name, client, order=self._order)
             self._calls[group] = journal
         journal.idle = False
         return journal

@@ -44,7 +44,7 @@ class Refused(ConnectionError):  # noqa: N818 (it says what the daemon did)
     """The daemon answers, and does not let this program in; later it may."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class DaemonAddress(msgspec.Struct, frozen=True):
     """Where a daemon is, and how to come in."""
 
     where: str
@@ -89,7 +89,9 @@ class RemoteLink:
         window: messages and other events that may be under way to it.
     """
 
-    def __init__(self, place: Place, name: str = "", policy: str = "purge", window: int = 16_384) -> None:
+    def __init__(
+        self, place: DaemonAddress, name: str = "", policy: str = "purge", window: int = 16_384
+    ) -> None:
         self.place = place
         self._options = name, place.token, policy, window
         self._caller = Caller(*self._options)
@@ -163,13 +165,13 @@ class RemoteLink:
             await asyncio.wait_for(self._welcomed.wait(), _ANSWER)
         except TimeoutError:
             self._drop()
-            raise ConnectionError("it does not say welcome") from None
+            raise ConnectionError("the daemon did not answer in time") from None
         ended = self._caller.ended
         if self._caller.connected:
             return
         self._drop()
         if ended is None:
-            raise ConnectionError("it closed the connection")
+            raise ConnectionError("the daemon closed the connection")
         cause = f"the daemon at {self.place.where} refuses: {ended.text}"
         if ended.code in _FOR_GOOD:
             raise GroupError(cause)
@@ -383,7 +385,7 @@ def _split(text: str) -> tuple[str, int]:
         raise ConfigurationError(str(error)) from error
 
 
-def _context(place: Place) -> ssl.SSLContext:
+def _context(place: DaemonAddress) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=place.certificates or None)
     except OSError as error:

@@ -45,7 +45,8 @@ class SendingSide(ABC):
             payload: what to send.
             item: what it is about: for who is slow it replaces earlier messages of this program to the same
                 groups, in the same views, about the same item.
-            order: `agreed`, or `safe`: delivered only once every daemon has it.
+            order: `agreed`, or `safe`: delivered only once every daemon has it. In a causal domain `agreed`
+                is causal order, and `domain` gives all such messages one order, whatever their groups.
             timeout: seconds to wait for room, at most; then `SendTimeoutError`.
             confirm: wait until it has its place and every daemon that is there has it. UnconfirmedError if
                 this program was put out, or closed the domain, before that was known.
@@ -102,6 +103,9 @@ class SendingSide(ABC):
         """A message to one program of the domain, at a place in the same order.
 
         It is for that session, not for its name. If there is none at that place, `Undeliverable` comes back.
+        In a causal domain it is for a member of a group that this program is in, too, and comes after all
+        that this program has sent and was given; what is sent next leaves when it has arrived.
+        `Undeliverable` says there that it shares no group with this program, or failed and may not have it.
         """
         [(_, size)] = portions([payload], 1, self._terms_bytes())
         await self._room(1, size, None, timeout)
@@ -136,12 +140,14 @@ class SendingSide(ABC):
         timeout: float | None,
         confirm: Settled | None,
     ) -> MessageId:
-        names, safe = check_groups(groups), check_order(order)
+        names, most = check_groups(groups), self._terms_bytes()
+        check_order(order, causal=self._desk.terms.closed)
         check_items(items)
         if confirm not in (None, "delivered", "safe"):
             raise ConfigurationError(f"confirm {confirm!r}: choose delivered or safe")
-        most = self._terms_bytes()
-        self._check_members_only(names, safe=safe)
+        if order == "domain" and items is not None:
+            raise ConfigurationError("order 'domain': such a message replaces nothing, so it has no item")
+        self._check_members_only(names)
         runs = list(portions(payloads, self._desk.terms.run_messages, most))
         accepted = last = 0
         seat = self._desk.groups.get(names[0]) if len(names) == 1 else None
@@ -153,14 +159,15 @@ class SendingSide(ABC):
                 raise
             view = None if seat is None else seat.sending_view
             about = None if items is None else items[accepted : accepted + len(run)]
-            last = self._desk.submit(CastRequest(names, run, view, safe, about, size)) + len(run) - 1
+            request = CastRequest(names, run, view, order == "safe", about, order == "domain", size)
+            last = self._desk.submit(request) + len(run) - 1
             accepted += len(run)
         sent = MessageId(self.member, last)
         if confirm is not None:
             await self.flush()
         return sent
 
-    def _check_members_only(self, names: Sequence[str], *, safe: bool) -> None:
+    def _check_members_only(self, names: Sequence[str]) -> None:
         """In a causal domain a message is for one group, from one of its members."""
         if not self._desk.terms.closed:
             return
@@ -168,8 +175,6 @@ class SendingSide(ABC):
             raise GroupError(f"{self.name}: in a causal domain a message is for one group, not {len(names)}")
         if names[0] not in self._desk.groups:
             raise GroupError(f"{self.name}: only members send to {names[0]!r}, and this program is not in it")
-        if safe:
-            raise ConfigurationError("order 'safe': in a causal domain there is none, see confirm")
 
     def _terms_bytes(self) -> int:
         self._check_open()

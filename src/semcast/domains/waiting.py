@@ -73,8 +73,8 @@ class Waiting:
     def _give_up_if(self, hopeless: bool) -> None:
         if hopeless:
             raise BacklogError(
-                f"{self._name}: this program waits while it reads, and there is room for no more of what it"
-                " does not read meanwhile: read in another task, or answer less"
+                f"{self._name}: this program waits in send without reading, and its queue is full:"
+                " read in another task, or answer less"
             )
 
     async def let_others_run(self, count: int) -> None:

@@ -25,7 +25,7 @@ unpack_plain = _PLAIN.unpack_from
 _LEVELS = {level: code for code, level in enumerate(UPDATES)}
 
 
-class Call(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ProcedureCall(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A body with more to it: a procedure that is given it, and answers that are expected."""
 
     body: bytes
@@ -47,7 +47,7 @@ class Content(NamedTuple):
 
 
 _encode = msgspec.msgpack.encode
-_decode_call = msgspec.msgpack.Decoder(Call).decode
+_decode_call = msgspec.msgpack.Decoder(ProcedureCall).decode
 
 
 def written(kind: int, level: str, stamp: int, token: int, body: bytes) -> bytes:
@@ -63,10 +63,10 @@ def plain_updates(stamp: int, token: int, bodies: Sequence[bytes]) -> list[bytes
 
 def call(body: bytes, procedure: str, version: int, expect: tuple[Expectation, ...]) -> bytes:
     """The body of a call."""
-    return _encode(Call(body, procedure, version, expect))
+    return _encode(ProcedureCall(body, procedure, version, expect))
 
 
-def read_call(body: bytes) -> Call:
+def read_call(body: bytes) -> ProcedureCall:
     """What is called."""
     return _decode_call(body)
 

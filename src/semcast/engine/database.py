@@ -15,7 +15,7 @@ from semcast.core.stack import Stack
 from semcast.engine.errors import RequestError
 from semcast.engine.levels import DIRTY, LINEAR, ReadLevel, UpdateLevel, check_read
 from semcast.engine.outcomes import Outcome
-from semcast.engine.reading import Reading
+from semcast.engine.reading import QueryReading
 from semcast.engine.replica import Replica, engine_settings
 from semcast.engine.reports import Receipt, Status
 from semcast.engine.requesting import Seen
@@ -23,6 +23,7 @@ from semcast.engine.restoring import restored
 from semcast.engine.results import SqlResult, result_of
 from semcast.engine.session import Session
 from semcast.engine.sqlstore import FILE, SqlStore, question
+from semcast.group.machine import MACHINE
 from semcast.group.settings import check_group
 from semcast.replication.machine import Machine
 from semcast.replication.stack import Replication
@@ -30,7 +31,7 @@ from semcast.sql import SqlAction, Statement, StatementError
 from semcast.sql import snapshot as copies
 from semcast.sql.actions import Expectation, Row, Value, encode
 from semcast.sql.digest import digest
-from semcast.sql.reading import Answer as ReadAnswer
+from semcast.sql.reading import QueryRows
 from semcast.sql.refusals import check
 from semcast.sql.updates import add, put
 
@@ -76,7 +77,7 @@ class Database:
         self._store = store
         self._trims = trims
         self._trimming: asyncio.Task[None] | None = None
-        self._reading = Reading(replica, store)
+        self._reading = QueryReading(replica, store)
 
     # Life
 
@@ -209,7 +210,7 @@ class Database:
         """Rows of a weak query, at once, on the calling thread; thread-safe."""
         return self._store.sqlite.rows(sql, parameters)
 
-    def green(self, sql: str, parameters: Parameters = ()) -> ReadAnswer:
+    def green(self, sql: str, parameters: Parameters = ()) -> QueryRows:
         """The same, with the names of the columns."""
         return self._store.sqlite.weak(sql, parameters)
 
@@ -367,7 +368,7 @@ def database(group: str, *, config: Path | None = None, **settings: Any) -> Data
 
     def store(folder: Path) -> SqlStore:
         # What is answered from memory may be in the file and not in the log: then the log is right.
-        stores.append(SqlStore(folder / FILE, fresh=volatile))
+        stores.append(SqlStore(folder / FILE, fresh=volatile, threaded=not MACHINE.get().simulated))
         return stores[0]
 
     replica = Replica(group, chosen, store)

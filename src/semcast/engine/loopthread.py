@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from semcast.group.errors import GroupClosedError, GroupError
+from semcast.group.machine import check_threads
 
 T = TypeVar("T")
 
@@ -15,6 +16,7 @@ class LoopThread:
     """An event loop in a thread of its own."""
 
     def __init__(self, name: str) -> None:
+        check_threads()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=f"semcast loop {name}", daemon=True)
         self._thread.start()

@@ -21,7 +21,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     """Why nothing was done, if so: `ActionError` says it to who asked."""
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class KeptOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The same, written down."""
 
     done: dict[str, dict[int, tuple[int, bytes, str]]]
@@ -46,10 +46,10 @@ class Outcomes:
         """A request was done; returns what is forgotten with it."""
         return self._kept.add(asked, outcome)
 
-    def written(self) -> Kept:
+    def written(self) -> KeptOutcome:
         """To be part of a snapshot."""
         kept, floors = self._kept.written()
-        return Kept(
+        return KeptOutcome(
             {
                 client: {number: (each.position, each.result, each.error) for number, each in done.items()}
                 for client, done in kept.items()
@@ -57,7 +57,7 @@ class Outcomes:
             floors,
         )
 
-    def restore(self, kept: Kept) -> None:
+    def restore(self, kept: KeptOutcome) -> None:
         """As it was in a snapshot."""
         done = {
             client: {number: Outcome(*each) for number, each in done.items()}

@@ -11,7 +11,7 @@ from semcast.engine.sqlstore import SqlStore
 from semcast.engine.waiting import within
 from semcast.group.errors import GroupClosedError
 from semcast.sql.actions import Row, Value
-from semcast.sql.reading import MAX_SECONDS, Answer, SlowQueryError
+from semcast.sql.reading import MAX_SECONDS, QueryRows, SlowQueryError
 
 T = TypeVar("T")
 QUICK = 0.02
@@ -25,7 +25,7 @@ Shown = tuple[tuple[str, ...], list[Row], int, Seen]
 """Columns, rows, the position of what is green, and what was shown besides."""
 
 
-class Reading:
+class QueryReading:
     """Of one server.
 
     Args:
@@ -41,7 +41,7 @@ class Reading:
         self._apart: dict[asyncio.Future[Any], threading.Event] = {}
         self._closing = False
 
-    async def green(self, sql: str, parameters: Sequence[Value], seconds: float | None) -> Answer:
+    async def green(self, sql: str, parameters: Sequence[Value], seconds: float | None) -> QueryRows:
         """Of what is green: here, or, if it takes long, in a thread, so that it holds up nobody."""
         if sql not in self._slow:
             try:
@@ -53,7 +53,7 @@ class Reading:
         async with self._readers:
             return await self._green_apart(sql, parameters, seconds)
 
-    async def _green_apart(self, sql: str, parameters: Sequence[Value], seconds: float | None) -> Answer:
+    async def _green_apart(self, sql: str, parameters: Sequence[Value], seconds: float | None) -> QueryRows:
         """In a thread, which stops when nobody waits any more."""
         given_up = threading.Event()
         most = MAX_SECONDS if seconds is None else min(seconds, MAX_SECONDS)

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from semcast.engine.errors import ReplicaError
-from semcast.engine.outcomes import Kept, Outcome, Outcomes
+from semcast.engine.outcomes import KeptOutcome, Outcome, Outcomes
 from semcast.engine.store import Done, Todo, TooSlowError
 from semcast.replication.actions import Asked
 from semcast.sql import SqliteStore, Statement
@@ -16,13 +16,13 @@ from semcast.sql import snapshot as copies
 from semcast.sql.actions import SqlOutcome, Value, encode
 from semcast.sql.errors import SlowActionsError
 from semcast.sql.marks import Marks
-from semcast.sql.reading import Answer
+from semcast.sql.reading import QueryRows
 
 FILE = "database.sqlite"
 _DONE, _FLOOR = b"d", b"f"
 
 
-class Rows(msgspec.Struct, frozen=True, array_like=True):
+class AnswerRows(msgspec.Struct, frozen=True, array_like=True):
     """An answer, as it is given to who asked."""
 
     columns: tuple[str, ...]
@@ -30,7 +30,7 @@ class Rows(msgspec.Struct, frozen=True, array_like=True):
 
 
 _decode_statement = msgspec.msgpack.Decoder(Statement).decode
-_decode_rows = msgspec.msgpack.Decoder(Rows).decode
+_decode_rows = msgspec.msgpack.Decoder(AnswerRows).decode
 
 
 def question(sql: str, parameters: Sequence[object]) -> bytes:
@@ -38,7 +38,7 @@ def question(sql: str, parameters: Sequence[object]) -> bytes:
     return encode(Statement(sql, tuple(parameters)))
 
 
-def rows_of(result: bytes) -> Rows:
+def rows_of(result: bytes) -> AnswerRows:
     """What a query gave."""
     return _decode_rows(result)
 
@@ -49,12 +49,13 @@ class SqlStore:
     Args:
         path: the file; made if it is missing.
         fresh: forget what is there: the log has all of it.
+        threaded: whether there are threads; a simulated world has none.
     """
 
-    def __init__(self, path: Path, *, fresh: bool = False) -> None:
+    def __init__(self, path: Path, *, fresh: bool = False, threaded: bool = True) -> None:
         self._path = path
         self._writing = threading.Lock()  # whoever uses the connection that writes, in whatever thread
-        self.marks = Marks(path)
+        self.marks = Marks(path, threaded=threaded)
         if fresh:
             copies.remove(path)
         self._open()
@@ -109,7 +110,7 @@ class SqlStore:
         asked = _decode_statement(question)
         return _rows(self.shown(asked.sql, asked.parameters, reds))  # type: ignore[arg-type]
 
-    def shown(self, sql: str, parameters: Sequence[Value], reds: Sequence[Todo]) -> Answer:
+    def shown(self, sql: str, parameters: Sequence[Value], reds: Sequence[Todo]) -> QueryRows:
         """The same with a statement as it is, in any thread."""
         with self._writing:
             self._show(reds)
@@ -166,8 +167,8 @@ def _ordered(todo: Todo) -> tuple[bytes, int, int]:
     return body, context.stamp, context.seed
 
 
-def _rows(answer: Answer) -> bytes:
-    return encode(Rows(answer.columns, answer.rows))
+def _rows(answer: QueryRows) -> bytes:
+    return encode(AnswerRows(answer.columns, answer.rows))
 
 
 def _key(client: str, number: int | None = None) -> bytes:
@@ -175,7 +176,7 @@ def _key(client: str, number: int | None = None) -> bytes:
     return _FLOOR + client.encode() if number is None else _DONE + number.to_bytes(8, "big") + client.encode()
 
 
-def _kept(sqlite: SqliteStore) -> Kept:
+def _kept(sqlite: SqliteStore) -> KeptOutcome:
     done: dict[str, dict[int, tuple[int, bytes, str]]] = {}
     floors: dict[str, int] = {}
     for key, value in sqlite.notes():
@@ -184,4 +185,4 @@ def _kept(sqlite: SqliteStore) -> Kept:
         else:
             client, number = key[9:].decode(), int.from_bytes(key[1:9], "big")
             done.setdefault(client, {})[number] = msgspec.msgpack.decode(value, type=tuple[int, bytes, str])
-    return Kept(done, floors)
+    return KeptOutcome(done, floors)

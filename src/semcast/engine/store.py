@@ -11,13 +11,13 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from semcast.engine.contents import Call
+from semcast.engine.contents import ProcedureCall
 from semcast.engine.errors import ReplicaError
-from semcast.engine.outcomes import Kept, Outcome, Outcomes
+from semcast.engine.outcomes import KeptOutcome, Outcome, Outcomes
 from semcast.engine.service import ActionError, Context, Procedure, Service
 from semcast.replication.actions import Asked
 
-Todo: TypeAlias = tuple[bytes, Context, int, Call | None, Asked | None]
+Todo: TypeAlias = tuple[bytes, Context, int, ProcedureCall | None, Asked | None]
 """An action that is to be done: a tuple, since there is one for every action at every server.
 
 What the service is given; its context; the token by which the outcome finds who waits for it here, 0 where
@@ -79,7 +79,7 @@ class State(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     position: int
     stamp: int
-    outcomes: Kept
+    outcomes: KeptOutcome
     service: bytes
 
 
@@ -190,7 +190,7 @@ def _no_bytes(result: object) -> ReplicaError:
     return ReplicaError(f"apply of the service returned {type(result).__name__}, and not bytes")
 
 
-def _run(service: Service, procedures: Procedures, todo: Todo, call: Call) -> bytes:
+def _run(service: Service, procedures: Procedures, todo: Todo, call: ProcedureCall) -> bytes:
     _, context, _, _, _ = todo
     for question, answer in call.expect:
         if service.query(question) != answer:

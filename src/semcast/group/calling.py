@@ -55,6 +55,7 @@ class CallDesk:
         member: who this is.
         largest: bytes of a message, at most.
         send: hands over messages with the mark; there is room.
+        send_to: the same of one for a member alone; None where answers are multicast.
         has_room: whether there is, for so many.
         room: waits until there is for one, for so many seconds at most.
         journal: where it is recorded, if it is.
@@ -72,6 +73,7 @@ class CallDesk:
         has_room: Callable[[int], bool],
         room: Callable[[float | None], Awaitable[None]],
         clock: Callable[[], Nanos],
+        send_to: Callable[[MemberId, bytes], object] | None = None,
         journal: "CallJournal | None" = None,
         numbers: Iterator[int] | None = None,
     ) -> None:
@@ -84,10 +86,12 @@ class CallDesk:
         self._group = group
         self._clock = clock
         self._send, self._has_room, self._room = send, has_room, room
+        self._send_to = send_to
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         limits = CallLimits(body=max(0, largest - ENVELOPE))
         self._machine = Calls(member, limits, Notes(journal), numbers)
+        self._machine.direct = send_to is not None
         self._waiting: dict[int, asyncio.Future[CallAnswer]] = {}
         self._tasks: dict[Key, asyncio.Future[Result]] = {}
         self._flushing: asyncio.Task[None] | None = None
@@ -122,7 +126,7 @@ class CallDesk:
     async def call(self, payload: bytes, replies: Wanted, to: Whom, timeout: float | None) -> CallAnswer:
         """Ask, and wait for what comes of it."""
         deadline = None if timeout is None else self._clock() + timeout * SECOND
-        if not self._has_room(1) or self._machine.outgoing:
+        if not self._has_room(1) or self._machine.outgoing or self._machine.letters:
             await self._room(timeout)
         left = None if deadline is None else max(0, round(deadline - self._clock()))
         try:
@@ -259,28 +263,36 @@ class CallDesk:
 
     def _flush(self) -> None:
         """Hand over what the machine wants to send, as far as there is room."""
-        outgoing = self._machine.outgoing
+        outgoing, letters = self._machine.outgoing, self._machine.letters
         if self._flushing is not None or self._ended:
             return
         with suppress(GroupError):  # it is over, and somebody else is told
+            while letters and self._has_room(1):
+                self._post(*letters.popleft())
             while outgoing:
                 count = min(len(outgoing), _TOGETHER)
                 if not self._has_room(count):
                     break
                 self._send([outgoing.popleft() for _ in range(count)])
-            if outgoing:
+            if outgoing or letters:
                 self._flushing = self._loop.create_task(self._flush_later(), name=f"calls {self._group}")
 
+    def _post(self, to: MemberId, payload: bytes) -> None:
+        assert self._send_to is not None
+        self._send_to(to, payload)
+
     async def _flush_later(self) -> None:
-        outgoing = self._machine.outgoing
+        outgoing, letters = self._machine.outgoing, self._machine.letters
         try:
-            while outgoing:
+            while outgoing or letters:
                 try:
                     await self._room(None)
                 except BacklogError:
                     await asyncio.sleep(0.01)  # others who wait are told; answers go on waiting
                     continue
-                if outgoing:
+                if letters:
+                    self._post(*letters.popleft())
+                elif outgoing:
                     self._send([outgoing.popleft()])
         except GroupError:
             return  # it is over

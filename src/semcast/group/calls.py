@@ -108,7 +108,7 @@ class CallingSide(ABC):
         self._desk.serve(handler)
         self._inbox.keep()
         if self._entered:
-            self._desk.soon(self._inbox.read_for_calls)
+            self._desk.soon(self._inbox.read_meanwhile)
         return handler
 
     async def send_to(self, member: MemberId, payload: bytes, *, timeout: float | None = None) -> MessageId:

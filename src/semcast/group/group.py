@@ -80,6 +80,7 @@ class Group(SendingSide, CallingSide):
             ahead=Ahead(settings.queue_messages, parse_size(settings.queue_bytes)),
             clock=machine.clock,
             pace=machine.pace,
+            log=works.log,
         )
         self._gathering = Gathering(name, self._handover, self._seat, self._check_open)
         self._room = Room(
@@ -125,7 +126,7 @@ class Group(SendingSide, CallingSide):
             if promise := self._seat.stack.caveat():
                 self._works.log.promises(promise)
             await self._works.metrics.start(self._seat, self._hub)
-            self._inbox.read_for_calls()
+            self._inbox.read_meanwhile()
         except BaseException:  # cancelled, perhaps: nothing is left behind
             await self.close()
             raise
@@ -137,7 +138,8 @@ class Group(SendingSide, CallingSide):
                 await self._settled.wait()
         except TimeoutError:
             stack = self._seat.stack
-            self._works.log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members)
+            advice = self._family.advice(self.settings)
+            self._works.log.waits(_SETTLE_PATIENCE, stack.phase(), stack.view().members, advice)
             await self._settled.wait()
 
     async def __aexit__(
@@ -413,3 +415,7 @@ def _check_state(family: Family, settings: GroupSettings, state: StateHooks | No
         raise ConfigurationError(f"state= needs stack {able}; this group has stack {settings.stack}")
     if state is not None and not settings.receive:
         raise ConfigurationError("state= needs receive=True")
+    if state is not None and not all(callable(getattr(state, each, None)) for each in ("export", "restore")):
+        raise ConfigurationError(
+            f"state= needs an object with export() -> bytes and restore(bytes), not {type(state).__name__}"
+        )

@@ -17,11 +17,14 @@ from semcast.group.ahead import Ahead, Portion
 from semcast.group.calling import CallDesk, Heard
 from semcast.group.errors import BacklogError, ConfigurationError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
+from semcast.group.logs import GroupLog
 from semcast.group.machine import Pace
 from semcast.net.seat import Seat
 from semcast.patterns.calls import Whisper, marked, read
 
 _EMPTY: Portion = ((), ())
+_UNREAD_LONG = 5 * SECOND // LONG
+"""How often a joiner finds that this program has not read yet, before that is said."""
 
 
 class Inbox:
@@ -37,6 +40,7 @@ class Inbox:
         ahead: what is read before the program asks for it.
         clock: of the machine.
         pace: how much slower the program is there than it is, if it is.
+        log: of the group.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Inbox:
         ahead: Ahead,
         clock: Callable[[], Nanos],
         pace: Pace | None = None,
+        log: GroupLog,
     ) -> None:
         self.view: View | None = None
         """The latest view that the program has seen."""
@@ -75,6 +80,8 @@ class Inbox:
         self._desk: CallDesk | None = None
         self._callers = 0  # who reads waits for so many answers
         self._pump: asyncio.Task[None] | None = None
+        self._log = log
+        self._unread_for = 0  # looks at a program that has to read before it can hand over its state
         self._misses = False  # it never iterated, and is not told everything, so it has no state
 
     def reads(self) -> bool:
@@ -217,27 +224,40 @@ class Inbox:
             self._desk.hear(heard)
         return private, ()
 
-    # For calls: somebody must read, also where the program waits or never iterates
+    # Somebody must read for calls and for joiners, also where the program waits or never iterates
 
     def attach(self, desk: CallDesk) -> None:
         """Calls are looked at there."""
         self._desk = desk
-        desk.when_active = self.read_for_calls
+        desk.when_active = self.read_meanwhile
 
     def _let_read(self) -> None:
         """See to it that calls are looked at. In the thread of the program's loop, or told there."""
         desk = self._desk
         if desk is not None and desk.active:
-            desk.soon(self.read_for_calls)
+            desk.soon(self.read_meanwhile)
 
-    def read_for_calls(self) -> None:
+    def read_meanwhile(self) -> None:
         """Read ahead as long as that is needed, beside everything else."""
         if self._pump is None and self._must_read():
-            self._pump = asyncio.get_running_loop().create_task(self._read_on(), name=f"calls {self._name}")
+            self._pump = asyncio.get_running_loop().create_task(self._read_on(), name=f"reads {self._name}")
 
     def _must_read(self) -> bool:
-        desk = self._desk
-        return desk is not None and desk.active and (not self._loops or self._callers > 0)
+        """Whether there may be calls to answer, or joiners that wait for the state of an idle program.
+
+        The state of a program with threads is left alone: its hooks are called in the thread that reads.
+        """
+        if self._for_calls:
+            return not self._loops or self._callers > 0
+        return self._reader is None and self._handover.hooks is not None and not self._threaded
+
+    @property
+    def _threaded(self) -> bool:
+        return self.caller is not asyncio.current_task
+
+    @property
+    def _for_calls(self) -> bool:
+        return self._desk is not None and self._desk.active
 
     @contextmanager
     def calling(self) -> Iterator[None]:
@@ -255,8 +275,11 @@ class Inbox:
             self._callers -= reading
 
     async def _read_on(self) -> None:
-        with suppress(GroupError):  # it is over, and who waits is told elsewhere
-            await self._read_while_needed()
+        try:
+            with suppress(GroupError):  # it is over, and who waits is told elsewhere
+                await self._read_while_needed()
+        except Exception as error:  # a hook of the program; it is called again when the program reads
+            self._log.failed(error)
         self._pump = None
 
     def keep(self) -> None:
@@ -272,7 +295,10 @@ class Inbox:
             if not self._read_ahead():
                 if self._reader is not None:
                     return
-                await self._do_without_state()
+                if self._for_calls or self._ahead.full:
+                    await self._do_without_state()
+                else:
+                    await self._wait_for_reader()
                 continue
             if self._taken or self._handover:
                 await asyncio.sleep(0)
@@ -322,6 +348,13 @@ class Inbox:
                 self._misses = True
                 self._handover.do_without_state()
         self._wake_loop()
+
+    async def _wait_for_reader(self) -> None:
+        """Somebody waits for the state, which this program has once it has read what it was sent."""
+        self._unread_for += 1
+        if self._unread_for == _UNREAD_LONG:
+            self._log.unread()
+        await asyncio.sleep(LONG / SECOND)
 
     def _see_all(self) -> None:
         """It iterates at last: what was kept for it is older than the state that it gets now."""

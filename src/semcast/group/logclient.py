@@ -38,7 +38,7 @@ from semcast.protocols.gossip.queries import (
     Taken,
     Told,
 )
-from semcast.protocols.gossip.runs import item_bytes
+from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.wire.annotations import to_wire
 
 _AHEAD = 4
@@ -169,7 +169,7 @@ class Log:
     ) -> LogRuns:
         """As `read`, without an object for each message."""
         if lo < 0 or hi < lo:
-            raise LogOffsetError(f"positions from {lo} to {hi}: there are none")
+            raise LogOffsetError(f"positions from {lo} to {hi}: the range is empty")
         bounded = max(1, min(most, PAGE_MESSAGES)), max(1, min(size, PAGE_BYTES))
         page = await self._ask(Read(0, 0, lo, hi, *bounded, prefix))
         assert isinstance(page, Page)
@@ -431,6 +431,6 @@ def log(
     check_group(group)
     for name in ("stack", "receive", "logger", "protocol", "data", "home", "client"):
         if name in settings:
-            raise ConfigurationError(f"{name} is not for logs")
+            raise ConfigurationError(f"{name} is not a setting of semcast.log")
     given = {**settings, "stack": "gossip", "client": True, "home": logger, "receive": False}
     return Log(Group(group, resolve(given, config)), timeout)

@@ -32,6 +32,8 @@ _AGAIN = 60.0
 """Seconds after which the same trouble is told again."""
 _MOST_REFUSED = 64
 """Processes of which it is remembered that they were refused."""
+_TOLD = frozenset({ViewChange, Left, NotAdmitted, Away, Minority})
+"""Events that are written down."""
 _HARMLESS = frozenset({Malformed.GROUP, Malformed.STALE})
 """Several groups may share a meeting point, and sessions end."""
 
@@ -84,15 +86,24 @@ class GroupLog(Onlooker):
         """What its group cannot promise."""
         _GROUP.warning("%s: %s joins with %s", self._group, plain(str(self._member)), what)
 
-    def waits(self, seconds: float, phase: str, members: Sequence[MemberId]) -> None:
+    def waits(self, seconds: float, phase: str, members: Sequence[MemberId], advice: str) -> None:
         """`join` has not come back yet."""
         _GROUP.warning(
-            "%s: %s has waited for %g s (%s, with %s): do others run, with the same settings and keys?",
+            "%s: %s has waited for %g s (%s, with %s): %s",
             self._group,
             plain(str(self._member)),
             seconds,
             phase,
             names(member for member in members if member != self._member) or "nobody",
+            advice,
+        )
+
+    def unread(self) -> None:
+        """A joiner waits for what this program has not read yet."""
+        _GROUP.warning(
+            "%s: a joiner waits for the state of %s, which has not read its events: iterate over the group",
+            self._group,
+            plain(str(self._member)),
         )
 
     def failed(self, error: BaseException) -> None:
@@ -104,6 +115,8 @@ class GroupLog(Onlooker):
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
         """Ends, minorities and loggers that do not answer, and views where the stack announces them."""
         for event in events:
+            if type(event) not in _TOLD:  # most are not: sends, and what was purged
+                continue
             if isinstance(event, ViewChange):
                 self._view(event)
             elif isinstance(event, Left):

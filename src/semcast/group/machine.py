@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from semcast.core.certificates import Certificates
 from semcast.core.ids import Nanos
 from semcast.core.turn import Watcher
+from semcast.group.errors import GroupError
 from semcast.net.addresses import LOOPBACK, Address, find_address, is_loopback, local_address
 from semcast.net.loop import DRIVERS, Drivers
 from semcast.net.sharing import EXCHANGES, Exchanges
@@ -139,3 +140,11 @@ class ThisMachine:
 
 MACHINE: ContextVar[Machine] = ContextVar("semcast machine", default=ThisMachine())  # noqa: B039
 """What the program runs on that is running."""
+
+
+def check_threads() -> None:
+    """Raise GroupError where there are no threads: what blocks would stop a whole simulated world."""
+    if MACHINE.get().simulated:
+        raise GroupError(
+            "semcast.blocking needs threads, and a simulated world has none: use the asyncio call instead"
+        )

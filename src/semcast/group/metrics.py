@@ -64,7 +64,7 @@ class Meter(Watcher):
         self.rejoins += 1
 
 
-class Reading(msgspec.Struct, frozen=True):
+class MetricsSnapshot(msgspec.Struct, frozen=True):
     """Everything that is exported, at one moment."""
 
     group: str
@@ -91,7 +91,7 @@ class Reading(msgspec.Struct, frozen=True):
 Series = Sequence[tuple[dict[str, str], float]]
 
 
-def exposition(reading: Reading) -> str:
+def exposition(reading: MetricsSnapshot) -> str:
     """The text that Prometheus reads."""
     stack, network = reading.stack, reading.network
     lines: list[str] = []
@@ -202,10 +202,10 @@ class Metrics:
             await self._server.close()
             self._server = None
 
-    async def _read(self, seat: Seat, hub: Hub) -> Reading:
+    async def _read(self, seat: Seat, hub: Hub) -> MetricsSnapshot:
         """Read in the loop's thread: buffers do not hold still for anybody else."""
         loop = asyncio.get_running_loop()
-        reading: asyncio.Future[Reading] = loop.create_future()
+        reading: asyncio.Future[MetricsSnapshot] = loop.create_future()
 
         def take(stack: Stack, now: Nanos) -> None:
             taken = self.reading(seat, hub, stack, now)
@@ -215,10 +215,10 @@ class Metrics:
         seat.call(take)
         return await reading
 
-    def reading(self, seat: Seat, hub: Hub, stack: Stack, now: Nanos) -> Reading:
+    def reading(self, seat: Seat, hub: Hub, stack: Stack, now: Nanos) -> MetricsSnapshot:
         """Everything that is exported. In the loop's thread."""
         view = stack.view()
-        return Reading(
+        return MetricsSnapshot(
             group=self._group,
             member=seat.member.name,
             stack=msgspec.structs.replace(stack.stats),
@@ -239,7 +239,7 @@ class Metrics:
         )
 
 
-def _settle(reading: "asyncio.Future[Reading]", taken: Reading) -> None:
+def _settle(reading: "asyncio.Future[MetricsSnapshot]", taken: MetricsSnapshot) -> None:
     if not reading.done():
         reading.set_result(taken)
 

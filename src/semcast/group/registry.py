@@ -60,6 +60,10 @@ def _never(_settings: "GroupSettings") -> int:
     return 0
 
 
+def _ask_for_others(_settings: "GroupSettings") -> str:
+    return "do others run, with the same settings and keys?"
+
+
 def _large(_site: Site) -> int:
     return MAX_MESSAGE
 
@@ -123,6 +127,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a member must be let in by others, so that who is alone waits."""
     forgets: Callable[["GroupSettings"], int] = _never
     """How many found a group that has one beginning only while most of them remember it; 0 for none."""
+    advice: Callable[["GroupSettings"], str] = _ask_for_others
+    """What to look at when a member has been looking for its group for a while."""
     visiting: Mapping[str, Any] = {}
     """Settings of somebody who is there only for one command."""
     tailing: str = "leave"

@@ -11,7 +11,7 @@ from typing import Protocol
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-class Source(Protocol):
+class SignalSource(Protocol):
     """Where signals are heard."""
 
     def hear(self, number: signal.Signals, act: Callable[[], bool]) -> None:
@@ -73,20 +73,20 @@ class ProcessSource:
 
 
 PROCESS = ProcessSource()
-_WATCHING: "dict[tuple[Source, signal.Signals], list[SignalWatch]]" = {}
+_WATCHING: "dict[tuple[SignalSource, signal.Signals], list[SignalWatch]]" = {}
 
 
 class SignalWatch:
     """Calls something at the first signal; at the second one the process ends as it would have without."""
 
     def __init__(self) -> None:
-        self._source: Source | None = None
+        self._source: SignalSource | None = None
         self._signals: Sequence[signal.Signals] = ()
         self._act: Callable[[], object] = _nothing
         self._begun: object = None
 
     def start(
-        self, signals: Sequence[signal.Signals], act: Callable[[], object], source: Source | None = None
+        self, signals: Sequence[signal.Signals], act: Callable[[], object], source: SignalSource | None = None
     ) -> None:
         """From now on; at the running loop, if there is no other source."""
         self.stop()
@@ -118,7 +118,7 @@ class SignalWatch:
         self._begun = self._act()  # kept: a task that nobody holds may vanish
 
 
-def _tell(key: tuple[Source, signal.Signals]) -> bool:
+def _tell(key: tuple[SignalSource, signal.Signals]) -> bool:
     watching = [*_WATCHING.get(key, ())]
     for watch in watching:
         watch.act()

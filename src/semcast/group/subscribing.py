@@ -35,7 +35,7 @@ Ack = Literal["auto", "explicit"]
 _MODES = ("new", "all", "compacted", "acknowledged")
 
 
-class Answers(Onlooker):
+class Acknowledgements(Onlooker):
     """Acknowledgements that wait until a logger has them on disk. Told in the loop's thread."""
 
     def __init__(self) -> None:
@@ -130,7 +130,12 @@ class Subscription:
     """
 
     def __init__(
-        self, group: Group, answers: Answers, wanted: Callable[[Message], bool] | None, *, explicit: bool
+        self,
+        group: Group,
+        answers: Acknowledgements,
+        wanted: Callable[[Message], bool] | None,
+        *,
+        explicit: bool,
     ) -> None:
         self.group = group
         """The member behind it; it may send, too."""
@@ -259,7 +264,7 @@ def subscribe(
         "filter": filter if isinstance(filter, str) else "",
         **_start(start),
     }
-    answers = Answers()
+    answers = Acknowledgements()
     member = Group(group, resolve(given, config), watchers=[answers])
     return Subscription(member, answers, _wanted(filter), explicit=ack == "explicit")
 

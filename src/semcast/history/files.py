@@ -13,7 +13,7 @@ from semcast.extras import extra
 
 if TYPE_CHECKING:
     from semcast.history.events import History
-    from semcast.history.replay import Journal
+    from semcast.history.replay import JournalContents
 
 
 def needs_pyarrow() -> AbstractContextManager[None]:
@@ -45,7 +45,7 @@ def read_histories(path: Path) -> "list[History]":
     return reader.read_histories(path)
 
 
-def read_journal(path: Path) -> "Journal":
+def read_journal(path: Path) -> "JournalContents":
     """Read the journal of one live process, up to the first damage."""
     with needs_pyarrow():
         from semcast.history import replay  # noqa: PLC0415

@@ -13,7 +13,7 @@ from semcast.history.columns import SCHEMA
 from semcast.history.decoding import Columns, decode
 from semcast.history.events import Event, History, HistoryError, RunInfo
 from semcast.history.journal import SUFFIX
-from semcast.history.replay import Journal, read_journal
+from semcast.history.replay import JournalContents, read_journal
 from semcast.history.schema import Kind
 from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.wellformed import problem
@@ -71,7 +71,7 @@ class _Run:
         self._journals: set[Seat] = set()
         self._cut_off: set[MemberId] = set()
 
-    def take_journal(self, file: Path, journal: Journal) -> None:
+    def take_journal(self, file: Path, journal: JournalContents) -> None:
         assert journal.info is not None
         group = journal.info.only.name
         self._journals.add((group, journal.process))

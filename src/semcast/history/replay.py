@@ -37,7 +37,7 @@ class _Header1(msgspec.Struct, array_like=True):
     info: RunInfo1
 
 
-class Journal(msgspec.Struct, frozen=True):
+class JournalContents(msgspec.Struct, frozen=True):
     """What can be read of a journal."""
 
     process: MemberId
@@ -48,11 +48,11 @@ class Journal(msgspec.Struct, frozen=True):
     """Why it is not known what the process did after its last event; None if that was its end."""
 
 
-def read_journal(path: Path) -> Journal:
+def read_journal(path: Path) -> JournalContents:
     """Read as far as the journal is sound."""
     with Replay(path) as replay:
         events = [decode(row) for block in replay.blocks() for row in rows_of(block)]
-        return Journal(replay.process, replay.info, events, replay.unknown)
+        return JournalContents(replay.process, replay.info, events, replay.unknown)
 
 
 class Replay:

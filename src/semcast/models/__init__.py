@@ -11,7 +11,7 @@ from semcast.models.distance import (
     StockClass,
     distances,
 )
-from semcast.models.scenario import BufferRun, Intervals, Replay, Scenario, Traffic
+from semcast.models.scenario import BufferRun, Intervals, ModelTraffic, Replay, Scenario
 from semcast.models.throughput import (
     Throughput,
     smallest_buffer,
@@ -30,13 +30,13 @@ __all__ = [
     "Frd",
     "Intervals",
     "Key",
+    "ModelTraffic",
     "Purging",
     "Replay",
     "Scenario",
     "Stock",
     "StockClass",
     "Throughput",
-    "Traffic",
     "distances",
     "longest_stop",
     "simulate",

@@ -14,14 +14,14 @@ from random import Random
 
 from semcast.core.ids import SECOND, Nanos
 from semcast.models.distance import Key
-from semcast.models.scenario import BufferRun, Scenario, Tally, Traffic
+from semcast.models.scenario import BufferRun, ModelTraffic, Scenario, Tally
 from semcast.models.sections import Sections
 from semcast.obsolescence import Purging
 
 
 def simulate(
     scenario: Scenario,
-    traffic: Traffic,
+    traffic: ModelTraffic,
     messages: int = 100_000,
     warmup: int = 10_000,
     seed: int | Random = 0,
@@ -47,7 +47,7 @@ def simulate(
 
 def longest_stop(
     scenario: Scenario,
-    traffic: Traffic,
+    traffic: ModelTraffic,
     trials: int = 1000,
     seed: int | Random = 0,
     most: int = 100_000,
@@ -75,7 +75,7 @@ def longest_stop(
 
 
 def _sources(
-    scenario: Scenario, traffic: Traffic, seed: int | Random
+    scenario: Scenario, traffic: ModelTraffic, seed: int | Random
 ) -> tuple[Iterator[Nanos], Iterator[Key]]:
     rng = seed if isinstance(seed, Random) else Random(seed)
     return scenario.gaps(Random(rng.getrandbits(64))), traffic.keys(Random(rng.getrandbits(64)))

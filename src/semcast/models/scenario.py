@@ -13,7 +13,7 @@ from semcast.models.distance import Key
 from semcast.obsolescence import Purging
 
 
-class Traffic(Protocol):
+class ModelTraffic(Protocol):
     """Decides which messages are related: those with the same key."""
 
     def keys(self, rng: Random) -> Iterator[Key]:

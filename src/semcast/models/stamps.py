@@ -14,7 +14,7 @@ from semcast.models.structures import Policy, distances, spoken_of
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class FlurryTraffic:
     """What processes send: flurries in one group, by any of its members, then in another (6.3).
 
     With `locality` the next message is in the same group, so a flurry has 1 / (1 - locality) on average.
@@ -62,13 +62,13 @@ class Stamps:
         return self.by_distance.get(distance, 0) / pairs / each if pairs else 0.0
 
 
-def count_stamps(traffic: Traffic, policy: Policy) -> Stamps:
+def count_stamps(traffic: FlurryTraffic, policy: Policy) -> Stamps:
     """Stamps under a policy, behind a first fifth of the messages that is not counted."""
     return _Domain(traffic, policy).run()
 
 
 class _Domain:
-    def __init__(self, traffic: Traffic, policy: Policy) -> None:
+    def __init__(self, traffic: FlurryTraffic, policy: Policy) -> None:
         self._traffic = traffic
         self._members = traffic.members
         self._may = spoken_of(traffic.members, policy)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
-from semcast.net import switching
+from semcast.net import memory, switching
 
 
 class Tenant(Protocol):
@@ -37,7 +37,7 @@ class Tenant(Protocol):
         """It raised this, and is not driven any more."""
 
 
-class Place:
+class Tenancy:
     """A tenant in a thread."""
 
     __slots__ = ("due", "filenos", "gone", "ready", "tenant", "woken")
@@ -57,29 +57,29 @@ class Place:
 class Driving(Protocol):
     """Whatever lets tenants take their turns: a thread, or the virtual time of a simulated host."""
 
-    def add(self, place: Place) -> None:
+    def add(self, place: Tenancy) -> None:
         """Drive this one, too."""
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: Tenancy) -> None:
         """Drive it no more; returns once that is so."""
 
-    def dismiss(self, place: Place) -> None:
+    def dismiss(self, place: Tenancy) -> None:
         """Drive it no more, soon."""
 
-    def wait_for(self, place: Place) -> None:
+    def wait_for(self, place: Tenancy) -> None:
         """Until it is driven no more."""
 
-    def look_again(self, place: Place) -> None:
+    def look_again(self, place: Tenancy) -> None:
         """There are more sockets to wait for."""
 
-    def wake(self, place: Place) -> None:
+    def wake(self, place: Tenancy) -> None:
         """The application of a tenant did something."""
 
     def close(self) -> None:
         """Nobody is driven any more."""
 
 
-Move = Callable[[select.epoll, Place], None]
+Move = Callable[[select.epoll, Tenancy], None]
 
 
 class Driver:
@@ -93,42 +93,43 @@ class Driver:
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._asleep = False
         self._closing = False
-        self._places: list[Place] = []
-        self._of: dict[int, Place] = {}  # by socket
-        self._moves: deque[tuple[Move, Place]] = deque()  # who comes, goes, or has other sockets
+        self._places: list[Tenancy] = []
+        self._of: dict[int, Tenancy] = {}  # by socket
+        self._moves: deque[tuple[Move, Tenancy]] = deque()  # who comes, goes, or has other sockets
         self._thread = threading.Thread(target=self._run, name=f"semcast {name}", daemon=True)
         switching.hasten()
+        memory.keep()
         self._thread.start()
 
     # Called by any thread
 
-    def add(self, place: Place) -> None:
+    def add(self, place: Tenancy) -> None:
         """Drive this one, too."""
         self._move(self._come, place)
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: Tenancy) -> None:
         """Drive it no more; returns once that is so."""
         self.dismiss(place)
         self.wait_for(place)
 
-    def dismiss(self, place: Place) -> None:
+    def dismiss(self, place: Tenancy) -> None:
         """Drive it no more, soon."""
         self._move(self._drop, place)
 
-    def wait_for(self, place: Place) -> None:
+    def wait_for(self, place: Tenancy) -> None:
         """Until it is driven no more."""
         if self._thread is not threading.current_thread():
             place.gone.wait()
 
-    def look_again(self, place: Place) -> None:
+    def look_again(self, place: Tenancy) -> None:
         """There are more sockets to wait for."""
         self._move(self._look_again, place)
 
-    def _move(self, move: Move, place: Place) -> None:
+    def _move(self, move: Move, place: Tenancy) -> None:
         self._moves.append((move, place))
         self.stir()
 
-    def wake(self, place: Place) -> None:
+    def wake(self, place: Tenancy) -> None:
         """The application of a tenant did something."""
         if not place.woken:  # else its next turn is still to come, and somebody has seen to that
             place.woken = True  # first: who falls asleep looks at it afterwards
@@ -176,7 +177,7 @@ class Driver:
             move, place = self._moves.popleft()
             move(poll, place)
 
-    def _come(self, poll: select.epoll, place: Place) -> None:
+    def _come(self, poll: select.epoll, place: Tenancy) -> None:
         try:
             self._places.append(place)
             self._watch(poll, place)
@@ -185,13 +186,13 @@ class Driver:
         except BaseException as error:  # the application is told, whatever it is
             self._fail(poll, place, error)
 
-    def _look_again(self, poll: select.epoll, place: Place) -> None:
+    def _look_again(self, poll: select.epoll, place: Tenancy) -> None:
         try:
             self._watch(poll, place)
         except OSError as error:
             self._fail(poll, place, error)
 
-    def _watch(self, poll: select.epoll, place: Place) -> None:
+    def _watch(self, poll: select.epoll, place: Tenancy) -> None:
         if place in self._places:
             for fileno in place.tenant.filenos():
                 if fileno not in place.filenos:
@@ -210,12 +211,12 @@ class Driver:
                 except BaseException as error:
                     self._fail(poll, place, error)
 
-    def _fail(self, poll: select.epoll, place: Place, error: BaseException) -> None:
+    def _fail(self, poll: select.epoll, place: Tenancy, error: BaseException) -> None:
         """One tenant ends with an error, and the others go on."""
         self._drop(poll, place)
         place.tenant.failed(error)
 
-    def _drop(self, poll: select.epoll, place: Place) -> None:
+    def _drop(self, poll: select.epoll, place: Tenancy) -> None:
         if place in self._places:
             self._places = [each for each in self._places if each is not place]  # they may be taking turns
             for fileno in place.filenos:

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
 from semcast.net.addresses import Address
-from semcast.net.driving import Driving, Place
+from semcast.net.driving import Driving, Tenancy
 from semcast.net.inbox import budget
-from semcast.net.shield import Shield, Verdict
+from semcast.net.shield import KeepOut, Shield
 from semcast.net.sockets import Account, Arrival, SocketStatistics
 from semcast.wire import Malformed
 from semcast.wire.datagrams import GROUP_AT
@@ -74,7 +74,7 @@ class Sockets(Protocol):
         """Close them."""
 
 
-class Line(Protocol):
+class HubLine(Protocol):
     """A group at an exchange: its hub."""
 
     def put(self, arrivals: Sequence[Arrival]) -> None:
@@ -105,16 +105,16 @@ class Exchange:
         self.broken = False
         """Whether an error has ended it."""
         self._changing = threading.Lock()
-        self._lines: dict[bytes, Line] = {}  # replaced, never changed: the loop looks at it meanwhile
+        self._lines: dict[bytes, HubLine] = {}  # replaced, never changed: the loop looks at it meanwhile
         self._excused: dict[bytes, Nanos | None] = {}  # groups not yet or no longer here, and until when
         self._shield = Shield()
-        self._verdict = Verdict()
+        self._verdict = KeepOut()
         self._let_in: list[Address] = []
         self._guarding = False  # somebody is kept out
         self._housekeeping_at: Nanos = 0
         self._boarding = threading.Lock()
         self._driver: Driving | None = None
-        self._place: Place | None = None
+        self._place: Tenancy | None = None
         self._riders = 0
 
     # Called by any thread
@@ -124,7 +124,7 @@ class Exchange:
         with self._changing:
             self._excuse(group)
 
-    def connect(self, group: bytes, line: Line) -> None:
+    def connect(self, group: bytes, line: HubLine) -> None:
         """From now on what names this group is for that line."""
         with self._changing:
             assert group not in self._lines, "a second member of a group has an endpoint of its own"
@@ -145,7 +145,7 @@ class Exchange:
             del self._excused[next(iter(self._excused))]
         self._excused[group] = None
 
-    def speaks_first(self, line: Line) -> bool:
+    def speaks_first(self, line: HubLine) -> bool:
         """Whether this is the line that tells what concerns all of them."""
         return next(iter(self._lines.values()), None) is line
 
@@ -167,7 +167,7 @@ class Exchange:
         with self._boarding:
             self._riders += 1
             if self._driver is None:
-                self._driver, self._place = driver, Place(self)
+                self._driver, self._place = driver, Tenancy(self)
                 driver.add(self._place)
             assert self._driver is driver, "the hubs of an exchange are driven by one thread"
 

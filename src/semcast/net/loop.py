@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from semcast.net.driving import Driver, Driving, Place, Tenant
+from semcast.net.driving import Driver, Driving, Tenancy, Tenant
 
 
-class Source(Protocol):
+class Feeder(Protocol):
     """What a tenant is fed by: an exchange, which has to be in the same thread."""
 
     def board(self, driver: Driving) -> None:
@@ -81,13 +81,13 @@ class Loop:
         tenant: Tenant,
         *,
         group: str = "",
-        source: Source | None = None,
+        source: Feeder | None = None,
         drivers: Drivers = DRIVERS,
     ) -> None:
         self._name = name
         self._source = source
         self._group = group
-        self._place = Place(tenant)
+        self._place = Tenancy(tenant)
         self._drivers = drivers
         self._driver: Driving | None = None
 

@@ -22,7 +22,7 @@ _WINDOW: Nanos = SECOND
 _MOST_COUNTED = 4096
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class KeepOut(msgspec.Struct, frozen=True):
     """Whom to keep out."""
 
     keep_out: tuple[Address, ...] = ()
@@ -64,9 +64,9 @@ class Shield:
             self._few_until = now + PENALTY
             self.alarmed = True
 
-    def verdict(self, now: Nanos) -> Verdict:
+    def verdict(self, now: Nanos) -> KeepOut:
         """Whom to keep out now."""
         self.alarmed = False
         for source in [source for source, until in self._out.items() if until <= now]:
             del self._out[source]
-        return Verdict(tuple(sorted(self._out)), now < self._few_until)
+        return KeepOut(tuple(sorted(self._out)), now < self._few_until)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
-from semcast.core.events import Purged
+from semcast.core.events import Purged, Thinned
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.obsolescence.index import SenderIndex
@@ -72,13 +72,13 @@ class PurgingBuffer:
         "_indexes",
         "_limit_bytes",
         "_limit_messages",
-        "_messages",
         "_order",
         "_plain",
         "_purging",
         "_receipts",
         "_sender",
         "_thinned",
+        "messages",
     )
 
     def __init__(
@@ -95,17 +95,18 @@ class PurgingBuffer:
         self._fresh: deque[Batch] = deque()  # lazy: came after all entries, and is not in the index yet
         self._order: deque[int] = deque()  # keys of the oldest entries, and of some that left
         self._plain = 0  # the last key given to a batch without annotation: they count down
-        self._messages = 0
+        self.messages = 0
+        """Messages held, also `len`; only the buffer writes it."""
         self._bytes = 0
         self._indexes: dict[MemberId, SenderIndex] = {}
         self._sender: MemberId | None = None  # the sender looked up last, and its index
         self._index = SenderIndex(0)
         self._condemned: dict[int, Batch] = {}  # lazy, held: key of a victim -> because of whom
         self._receipts: list[Receipt] = []
-        self._thinned: list[Purged] = []  # the receipts of runs
+        self._thinned: list[Thinned] = []  # the receipts of runs
 
     def __len__(self) -> int:
-        return self._messages
+        return self.messages
 
     @property
     def bytes(self) -> int:
@@ -124,7 +125,7 @@ class PurgingBuffer:
 
     def held(self) -> tuple[int, int]:
         """Messages, and their payload bytes."""
-        return self._messages, self._bytes
+        return self.messages, self._bytes
 
     def __iter__(self) -> Iterator[Batch]:
         """The entries, oldest first."""
@@ -135,7 +136,7 @@ class PurgingBuffer:
         if self._purging is LAZY:
             if not self._bounded or self._fits(batch):
                 self._fresh.append(batch)
-                self._messages += len(batch.payloads)
+                self.messages += len(batch.payloads)
                 self._bytes += batch.size
                 return True
             self._settle()
@@ -172,7 +173,7 @@ class PurgingBuffer:
                 self.add(batch)
             return
         self._fresh.extend(batches)
-        self._messages += sum([len(batch.payloads) for batch in batches])
+        self.messages += sum([len(batch.payloads) for batch in batches])
         self._bytes += sum([batch.size for batch in batches])
 
     def victims(self, batch: Batch) -> list[Batch]:
@@ -277,7 +278,7 @@ class PurgingBuffer:
         """Lazy purging: purge messages known to be obsolete, oldest first; returns how many there were."""
         if self._purging is not LAZY:
             return 0
-        thinned = self._thin() if most >= self._messages else 0
+        thinned = self._thin() if most >= self.messages else 0
         self._settle()
         condemned, entries, indexes = self._condemned, self._entries, self._indexes
         found = list(islice(condemned.items(), most))
@@ -288,7 +289,7 @@ class PurgingBuffer:
             size += victim.size
             indexes[victim.sender].remove(key, victim)
             self._receipts.append((victim, by))
-        self._messages -= len(found)
+        self.messages -= len(found)
         self._bytes -= size
         return thinned + len(found)
 
@@ -320,12 +321,19 @@ class PurgingBuffer:
         receipts, self._receipts = self._receipts, []
         return receipts
 
-    def take_purged(self) -> list[Purged]:
-        """The same for who wants events, with what was purged from runs."""
+    def take_thinned(self) -> list[Thinned]:
+        """What was purged from runs since the last call."""
+        if not self._thinned:
+            return []
         thinned, self._thinned = self._thinned, []
-        for victim, by in self.take_receipts():
-            thinned.append(Purged(MessageId(victim.sender, victim.first), MessageId(by.sender, by.first)))
         return thinned
+
+    def take_purged(self) -> list[Purged | Thinned]:
+        """Both, for who wants events."""
+        found: list[Purged | Thinned] = [*self.take_thinned()]
+        for victim, by in self.take_receipts():
+            found.append(Purged(MessageId(victim.sender, victim.first), MessageId(by.sender, by.first)))
+        return found
 
     def _index_of(self, sender: MemberId) -> SenderIndex:
         index = self._indexes.get(sender)
@@ -377,20 +385,16 @@ class PurgingBuffer:
         self._fresh.clear()
 
     def _thin(self) -> int:
-        """Purge what fresh runs of updates make obsolete in themselves; returns how many there were."""
-        before = len(self._thinned)
-        fresh: deque[Batch] = deque()
-        for batch in self._fresh:
-            if batch.items is None:
-                fresh.append(batch)
-                continue
-            kept, purged = thinned(batch)
-            fresh.extend(kept)
-            self._thinned += purged
-            self._bytes -= batch.size - sum([each.size for each in kept])
-        self._fresh = fresh
-        count = len(self._thinned) - before
-        self._messages -= count
+        """Purge what fresh runs of updates make obsolete among themselves; returns how many there were."""
+        if not any(batch.items is not None for batch in self._fresh):
+            return 0
+        before = sum([batch.size for batch in self._fresh])
+        kept, receipts = thinned(self._fresh)
+        self._fresh = deque(kept)
+        self._bytes -= before - sum([batch.size for batch in kept])
+        self._thinned += receipts
+        count = sum([receipt.count for receipt in receipts])
+        self.messages -= count
         return count
 
     def _grow(self, grown: int) -> bool:
@@ -406,7 +410,7 @@ class PurgingBuffer:
             return False
         self._plain = key = self._plain - 1
         self._entries[key] = batch
-        self._messages += len(batch.payloads)
+        self.messages += len(batch.payloads)
         self._bytes += batch.size
         return True
 
@@ -418,7 +422,7 @@ class PurgingBuffer:
             self._condemn(victims, batch, index)
         key = index.base + batch.first
         self._entries[key] = batch
-        self._messages += 1
+        self.messages += 1
         self._bytes += batch.size
         index.insert(key, batch)
         return True
@@ -462,7 +466,7 @@ class PurgingBuffer:
 
     def _fits(self, batch: Batch, without: Sequence[int] = ()) -> bool:
         limit = self._limit_messages
-        if limit is not None and self._messages + len(batch.payloads) - len(without) > limit:
+        if limit is not None and self.messages + len(batch.payloads) - len(without) > limit:
             return False
         limit = self._limit_bytes
         if limit is None:
@@ -494,16 +498,16 @@ class PurgingBuffer:
             index.remove(key, batch)
             if self._condemned:
                 self._condemned.pop(key, None)
-        self._messages -= len(batch.payloads)
+        self.messages -= len(batch.payloads)
         self._bytes -= batch.size
         return batch
 
     def _pop_fresh(self, most: int, taken: list[Batch]) -> None:
         fresh = self._fresh
-        if self._messages <= most:
+        if self.messages <= most:
             taken.extend(fresh)
             fresh.clear()
-            self._messages = self._bytes = 0
+            self.messages = self._bytes = 0
             return
         while most > 0:
             batch = fresh.popleft()
@@ -514,14 +518,14 @@ class PurgingBuffer:
                 count = most
             taken.append(batch)
             most -= count
-            self._messages -= count
+            self.messages -= count
             self._bytes -= batch.size
 
     def _cut(self, key: int, batch: Batch, last: int) -> Batch:
         """Take the messages up to `last` and leave the others in place."""
         part = batch.cut(batch.first, last)
         self._entries[key] = batch.cut(last + 1, batch.last)
-        self._messages -= len(part.payloads)
+        self.messages -= len(part.payloads)
         self._bytes -= part.size
         return part
 

@@ -21,28 +21,37 @@ from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.obsolescence import OperationTracker
-from semcast.patterns.operations import Changes, Commit, Part, Replica, Update, Value, Writer, assign
-from semcast.patterns.pattern import Outgoing, Pattern
+from semcast.patterns.operations import (
+    Changes,
+    Commit,
+    OperationPart,
+    Update,
+    Value,
+    Writer,
+    WriterState,
+    assign,
+)
+from semcast.patterns.pattern import Pattern, PatternMessage
 
 _REPLY = "\0"
 """Replies are items, too: their names begin with this, and those of the application do not."""
 
 
-class Outcome(NamedTuple):
+class Executed(NamedTuple):
     """What executing a request comes to: which items change, and what is answered."""
 
     changes: Changes
     reply: bytes
 
 
-class Answer(NamedTuple):
+class BackupReply(NamedTuple):
     """The reply to a request that was made here."""
 
     number: int
     reply: bytes
 
 
-Execute = Callable[[Mapping[str, bytes], bytes], Outcome]
+Execute = Callable[[Mapping[str, bytes], bytes], Executed]
 """Called with the state and a request, at the primary alone; must not raise."""
 
 
@@ -67,7 +76,7 @@ class _State(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_read = msgspec.msgpack.Decoder(Part | Commit | Update | Request).decode
+_read = msgspec.msgpack.Decoder(OperationPart | Commit | Update | Request).decode
 _read_reply = msgspec.msgpack.Decoder(_Reply).decode
 _read_state = msgspec.msgpack.Decoder(_State).decode
 
@@ -87,7 +96,7 @@ class PrimaryBackup(Pattern):
     >>> from semcast.core import Batch, View
     >>> def count(state, request):
     ...     value = int(state.get("count", b"0")) + int(request)
-    ...     return Outcome({"count": b"%d" % value}, b"now %d" % value)
+    ...     return Executed({"count": b"%d" % value}, b"now %d" % value)
     >>> service = PrimaryBackup(MemberId("p"), count)
     >>> service.on_delivery(ViewChange(View(1, (service.me,))))
     >>> service.request(b"5"), service.request(b"7")
@@ -96,7 +105,7 @@ class PrimaryBackup(Pattern):
     ...     message = service.waiting(); service.sent()
     ...     service.on_delivery(Batch(service.me, seq, [message.payload], message.annotation))
     >>> service.take_answers()
-    [Answer(number=1, reply=b'now 5'), Answer(number=2, reply=b'now 12')]
+    [BackupReply(number=1, reply=b'now 5'), BackupReply(number=2, reply=b'now 12')]
     >>> dict(service.state)
     {'count': b'12'}
     """
@@ -111,14 +120,14 @@ class PrimaryBackup(Pattern):
         self._execute = execute
         self._window = window
         self._writer = Writer(self.tracker(k))
-        self._replica = Replica(self._write)
+        self._replica = WriterState(self._write)
         self._ahead: dict[str, bytes] | None = None  # at the primary: after all that was executed
         self._replies: dict[str, _Reply] = {}  # by slot
         self._requests: dict[str, tuple[MemberId, Request]] = {}  # not answered yet, by slot
         self._number = 0
         self._mine: dict[int, bytes] = {}  # made here, and not answered
         self._handed_in = 0  # requests of this member up to here are under way
-        self._answers: list[Answer] = []
+        self._answers: list[BackupReply] = []
 
     # For the application
 
@@ -139,7 +148,7 @@ class PrimaryBackup(Pattern):
         self._hand_in()
         return self._number
 
-    def take_answers(self) -> list[Answer]:
+    def take_answers(self) -> list[BackupReply]:
         """The answers that came since the last call."""
         answers, self._answers = self._answers, []
         return answers
@@ -158,7 +167,7 @@ class PrimaryBackup(Pattern):
         self._replies = restored.replies
         self._requests = restored.requests
 
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message to multicast."""
         return self._writer.waiting()
 
@@ -169,7 +178,7 @@ class PrimaryBackup(Pattern):
     def _on_message(self, message: Message) -> None:
         try:
             record = _read(message.payload)
-            if isinstance(record, Part | Update) and record.item.startswith(_REPLY):
+            if isinstance(record, OperationPart | Update) and record.item.startswith(_REPLY):
                 _read_reply(record.value or b"")
         except (msgspec.DecodeError, UnicodeDecodeError):
             self.refused += 1
@@ -259,4 +268,4 @@ class PrimaryBackup(Pattern):
             if asked is not None and asked[1].number <= reply.number:
                 del self._requests[item]  # also if its own reply was purged
             if reply.origin == self.me and self._mine.pop(reply.number, None) is not None:
-                self._answers.append(Answer(reply.number, reply.reply))
+                self._answers.append(BackupReply(reply.number, reply.reply))

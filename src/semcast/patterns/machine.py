@@ -24,7 +24,7 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.obsolescence import ReadWriteTracker
 from semcast.patterns.operations import Value, assign
-from semcast.patterns.pattern import Outgoing, Pattern
+from semcast.patterns.pattern import Pattern, PatternMessage
 
 UNMARKED = KEnumeration(0, 0, total=True)
 """Of an update: it replaces nothing, and may be replaced."""
@@ -128,14 +128,14 @@ class StateMachine(Pattern):
         """Go on from this state."""
         self._state = _read_state(state)
 
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message to multicast; a reply says what is obsolete by now."""
         if not self._outgoing:
             return None
         first = self._outgoing[0]
         if isinstance(first, Reply):
-            return Outgoing(_encode(first), self._tracker.tag())
-        return Outgoing(_encode(first), UNMARKED if isinstance(first, Update) else None)
+            return PatternMessage(_encode(first), self._tracker.tag())
+        return PatternMessage(_encode(first), UNMARKED if isinstance(first, Update) else None)
 
     def sent(self) -> None:
         """It left. Its place in the order is known when it is delivered."""

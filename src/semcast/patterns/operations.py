@@ -1,7 +1,7 @@
 """Operations on items, from one writer to everybody (Pereira 2002, 3.4.2 and 3.4.3).
 
 An operation on one item is one message; one on several is an update for each and a commit. `Writer` makes
-the messages, `Replica` applies them.
+the messages, `WriterState` applies them.
 
 Deviations: figure 3.8 relies on commits disappearing together with the updates they would expose. But a
 member may learn that an update was purged and still have, in its cache, the commit that comes before the
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from semcast.obsolescence import OperationTracker
-from semcast.patterns.pattern import Outgoing
+from semcast.patterns.pattern import PatternMessage
 
 Value = bytes | None
 """Of an item; None deletes it."""
@@ -35,7 +35,7 @@ def assign(items: dict[str, bytes], changes: Changes) -> None:
             items[item] = value
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True, tag=0, gc=False):
+class OperationPart(msgspec.Struct, frozen=True, array_like=True, tag=0, gc=False):
     """One of the updates of an operation: it takes effect at the commit."""
 
     item: str
@@ -103,20 +103,22 @@ class Writer:
         self._queue.clear()
         self._place = 0
 
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message."""
         if not self._queue:
             return None
         first = self._queue[0]
         if isinstance(first, bytes):
-            return Outgoing(first, None)
+            return PatternMessage(first, None)
         if self._place == len(first):
-            return Outgoing(_encode(Commit(self._total)), self._tracker.commit_tag())
+            return PatternMessage(_encode(Commit(self._total)), self._tracker.commit_tag())
         item, value = first[self._place]
         count = self._counts.get(item, 0)
         if len(first) == 1:
-            return Outgoing(_encode(Update(item, value, count, self._total)), self._tracker.update_tag(item))
-        return Outgoing(_encode(Part(item, value, count + 1)), self._tracker.part_tag())
+            return PatternMessage(
+                _encode(Update(item, value, count, self._total)), self._tracker.update_tag(item)
+            )
+        return PatternMessage(_encode(OperationPart(item, value, count + 1)), self._tracker.part_tag())
 
     def sent(self) -> None:
         """It left."""
@@ -142,11 +144,11 @@ class Writer:
         self._place = 0
 
 
-class Replica:
+class WriterState:
     """What one writer wrote, as far as it is here: an operation is visible as a whole or not at all.
 
-    >>> replica = Replica()
-    >>> replica.apply(Part("a", b"1", 1)); replica.apply(Part("b", b"1", 1)); replica.state
+    >>> replica = WriterState()
+    >>> replica.apply(OperationPart("a", b"1", 1)); replica.apply(OperationPart("b", b"1", 1)); replica.state
     {}
     >>> replica.apply(Commit(2)); replica.state
     {'a': b'1', 'b': b'1'}
@@ -161,7 +163,7 @@ class Replica:
         self._counts: dict[str, int] = {}
         self._seen = 0  # the sum of the counts
 
-    def apply(self, record: Part | Commit | Update) -> None:
+    def apply(self, record: OperationPart | Commit | Update) -> None:
         """A message of the writer was delivered."""
         if isinstance(record, Commit):
             self._commit(record.total)

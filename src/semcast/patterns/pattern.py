@@ -18,7 +18,7 @@ from semcast.core.stack import Stack
 from semcast.core.views import View
 
 
-class Outgoing(NamedTuple):
+class PatternMessage(NamedTuple):
     """A message to multicast."""
 
     payload: bytes
@@ -76,7 +76,7 @@ class Pattern(ABC):
     # To the stack
 
     @abstractmethod
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message to multicast; the same until `sent` or a change of view."""
 
     @abstractmethod

@@ -9,10 +9,19 @@ from semcast.core.events import ViewChange
 from semcast.core.ids import MemberId
 from semcast.core.messages import Message
 from semcast.obsolescence import OperationTracker
-from semcast.patterns.operations import Changes, Commit, Part, Replica, Update, Value, Writer, assign
-from semcast.patterns.pattern import Outgoing, Pattern
+from semcast.patterns.operations import (
+    Changes,
+    Commit,
+    OperationPart,
+    Update,
+    Value,
+    Writer,
+    WriterState,
+    assign,
+)
+from semcast.patterns.pattern import Pattern, PatternMessage
 
-_read = msgspec.msgpack.Decoder(Part | Commit | Update).decode
+_read = msgspec.msgpack.Decoder(OperationPart | Commit | Update).decode
 _read_state = msgspec.msgpack.Decoder(dict[str, dict[str, bytes]]).decode
 
 
@@ -39,13 +48,13 @@ class ReplicatedState(Pattern):
     """
 
     tracker: type[OperationTracker] = OperationTracker
-    replica: type[Replica] = Replica
+    replica: type[WriterState] = WriterState
 
     def __init__(self, me: MemberId, k: int = 256) -> None:
         """A message can replace the `k` before it at most."""
         super().__init__(me)
         self._writer = Writer(self.tracker(k))
-        self._replicas: dict[str, Replica] = {}
+        self._replicas: dict[str, WriterState] = {}
         self._written: dict[str, bytes] = {}
 
     # For the application
@@ -88,7 +97,7 @@ class ReplicatedState(Pattern):
         for changes in self._writer.operations():
             assign(self._written, changes)
 
-    def waiting(self) -> Outgoing | None:
+    def waiting(self) -> PatternMessage | None:
         """The next message to multicast."""
         return self._writer.waiting()
 

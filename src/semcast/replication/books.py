@@ -25,7 +25,7 @@ from semcast.replication.records import (
     Founders,
     Green,
     Install,
-    Kept,
+    KeptRun,
     KnownGreen,
     Learnt,
     Own,
@@ -101,7 +101,7 @@ class Books:
             Pulled: self._pulled,
             Forgot: self._forgot,
             Base: self._on_base,
-            Kept: self._on_kept,
+            KeptRun: self._on_kept,
             StatePiece: self._on_piece,
             Based: self._based,
         }
@@ -162,7 +162,7 @@ class Books:
             tuple(self.heard.items()),
         )
         pieces = [] if self.state is None else pieces_of(self.state)
-        return [base, *pieces, *(Kept(run) for _, run in colours.after(colours.start)), Based()]
+        return [base, *pieces, *(KeptRun(run) for _, run in colours.after(colours.start)), Based()]
 
     def trim(self, line: int) -> None:
         """Forget the actions themselves up to a line, as far as whole runs go."""
@@ -277,7 +277,7 @@ class Books:
     def _on_base(self, record: Base) -> None:
         self._base = Rebuilt(record, [], [])
 
-    def _on_kept(self, record: Kept) -> None:
+    def _on_kept(self, record: KeptRun) -> None:
         assert self._base is not None, "only a base has something that is kept"
         self._base.kept.append(record.run)
 

@@ -21,7 +21,7 @@ from semcast.replication.messages import Again, Done
 from semcast.replication.plan import Planner, Share
 from semcast.replication.primaries import Primaries
 from semcast.replication.records import Founders, Learnt
-from semcast.replication.standing import Standing
+from semcast.replication.standing import ServerStanding
 from semcast.replication.states import Cause, State
 from semcast.replication.trimming import Trimming
 
@@ -40,7 +40,7 @@ class Exchanging:
 
     def __init__(
         self,
-        standing: Standing,
+        standing: ServerStanding,
         planner: Planner,
         marking: Marking,
         primaries: Primaries,

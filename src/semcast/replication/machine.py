@@ -6,7 +6,7 @@ answers) and in `exit` (leave the group, and why). The figures of the paper are 
 deviation is in docs/protocols/replication.md.
 
 Here are its life, the configurations it comes into, and which part takes which message. The parts share its
-`Standing`: `exchanging` (states and actions), `primaries` (attempts, installation), `marking` (colours),
+`ServerStanding`: `exchanging` (states, actions), `primaries` (attempts, installation), `marking` (colours),
 `making` (requests).
 """
 
@@ -33,12 +33,12 @@ from semcast.replication.primaries import Primaries
 from semcast.replication.records import Boot, Learnt
 from semcast.replication.settings import Durability, ReplicationSettings
 from semcast.replication.snapshots import KeptState
-from semcast.replication.standing import Standing
+from semcast.replication.standing import ServerStanding
 from semcast.replication.states import CREATES, IN_GROUP, MOVES, Cause, State
 from semcast.replication.trimming import Trimming
 
 
-class Machine(Standing):
+class Machine(ServerStanding):
     """One server.
 
     Args:

@@ -9,7 +9,7 @@ from semcast.replication.ids import ConfId
 from semcast.replication.messages import Actions
 from semcast.replication.records import Own
 from semcast.replication.settings import Durability
-from semcast.replication.standing import Standing
+from semcast.replication.standing import ServerStanding
 from semcast.replication.states import CREATES, IN_GROUP, State
 
 
@@ -24,7 +24,7 @@ class Making:
     """
 
     def __init__(
-        self, standing: Standing, creation: Creation, answers: Answers, answer: Callable[[], None]
+        self, standing: ServerStanding, creation: Creation, answers: Answers, answer: Callable[[], None]
     ) -> None:
         self.holds = False
         """Whether requests wait because the service of this server is slow."""

@@ -8,7 +8,7 @@ from semcast.replication.creation import Creation
 from semcast.replication.notes import RED, YELLOW
 from semcast.replication.records import Green, KnownGreen, OwnRed, Red, Yellow
 from semcast.replication.settings import Durability
-from semcast.replication.standing import Standing
+from semcast.replication.standing import ServerStanding
 
 
 class Marking:
@@ -22,7 +22,7 @@ class Marking:
     """
 
     def __init__(
-        self, standing: Standing, creation: Creation, answers: Answers, answer: Callable[[], None]
+        self, standing: ServerStanding, creation: Creation, answers: Answers, answer: Callable[[], None]
     ) -> None:
         self._standing = standing
         self._books = standing.books

@@ -15,7 +15,7 @@ from semcast.replication.making import Making
 from semcast.replication.marking import Marking
 from semcast.replication.messages import Cpc, Installed
 from semcast.replication.records import Install, Learnt
-from semcast.replication.standing import Standing
+from semcast.replication.standing import ServerStanding
 from semcast.replication.states import Cause, State
 from semcast.replication.trimming import Trimming
 
@@ -30,7 +30,9 @@ class Primaries:
         trimming: is told how far the others are.
     """
 
-    def __init__(self, standing: Standing, marking: Marking, making: Making, trimming: Trimming) -> None:
+    def __init__(
+        self, standing: ServerStanding, marking: Marking, making: Making, trimming: Trimming
+    ) -> None:
         self.next: Vulnerable | None = None
         """The attempt that is under way."""
         self._cpcs: set[Server] = set()

@@ -26,7 +26,7 @@ class Shown(NamedTuple):
         return tuple({run.creator: run.last for run in self.reds}.items())
 
 
-class Look:
+class DirtyRead:
     """A dirty read that has to show all that this server answered before.
 
     Args:
@@ -55,7 +55,7 @@ class Look:
         return run[0] == self._creator and run[1] <= self._upto
 
 
-class Reading:
+class ReadQueue:
     """Answers reads at one server."""
 
     def __init__(self, machine: Machine) -> None:

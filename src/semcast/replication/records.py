@@ -119,7 +119,7 @@ class Base(msgspec.Struct, frozen=True, array_like=True, tag=14, gc=False):
     heard: tuple[tuple[Server, Number], ...] = ()
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True, tag=15, gc=False):
+class KeptRun(msgspec.Struct, frozen=True, array_like=True, tag=15, gc=False):
     """A green run that is not forgotten yet."""
 
     run: Run
@@ -151,7 +151,7 @@ Record = (
     | Pulled
     | Forgot
     | Base
-    | Kept
+    | KeptRun
     | Based
     | StatePiece
 )

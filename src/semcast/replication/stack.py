@@ -34,7 +34,7 @@ from semcast.replication.handing import Handing
 from semcast.replication.ids import Server, conf_of
 from semcast.replication.machine import Machine
 from semcast.replication.parcels import Parcels
-from semcast.replication.reads import Look, Reading
+from semcast.replication.reads import DirtyRead, ReadQueue
 from semcast.replication.records import decode
 from semcast.replication.settings import ReplicationSettings
 from semcast.replication.states import CREATES, IN_GROUP, State
@@ -80,7 +80,7 @@ class Replication(Stack):
         out: Outbox,
         *,
         machine: type[Machine] = Machine,
-        reading: type[Reading] = Reading,
+        reading: type[ReadQueue] = ReadQueue,
         state: bool = False,
     ) -> None:
         self.me = me
@@ -109,7 +109,7 @@ class Replication(Stack):
         """What the application is given."""
         self.strangers: dict[str, Server] = {}
         """Servers that want to be let in, by name."""
-        self._looks: list[Look] = []
+        self._looks: list[DirtyRead] = []
         self.overtaken: list[Run] = []
         """Own runs that were done as part of a snapshot: their outcomes are not known here."""
         self._parcels = Parcels(settings.piece_bytes, _PARCEL)
@@ -323,7 +323,7 @@ class Replication(Stack):
 
     def when_shown(self, now: Nanos, act: Callable[[], None]) -> None:
         """Have this called once a dirty read would show all that was answered here until now."""
-        self._looks.append(Look(self.machine, act))
+        self._looks.append(DirtyRead(self.machine, act))
         self._settle(now)
 
     def _look(self) -> None:

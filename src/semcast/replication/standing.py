@@ -25,7 +25,7 @@ from semcast.replication.settings import ReplicationSettings
 from semcast.replication.states import MOVES, Cause, State
 
 
-class Standing:
+class ServerStanding:
     """Of one server.
 
     Args:

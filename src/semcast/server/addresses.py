@@ -9,7 +9,7 @@ from semcast.engine import RequestError
 from semcast.net.addresses import AddressError, split_address
 
 
-class Server(msgspec.Struct, frozen=True):
+class KnownServer(msgspec.Struct, frozen=True):
     """A server, as a client knows it."""
 
     url: str
@@ -22,7 +22,7 @@ class Server(msgspec.Struct, frozen=True):
         return self.url.startswith("https://")
 
 
-def parse(text: str, *, tls: bool) -> Server:
+def parse(text: str, *, tls: bool) -> KnownServer:
     """A server from `host:port`, or from `http://host:port` or `https://host:port`.
 
     >>> parse("db.example:7420", tls=True).url
@@ -42,7 +42,7 @@ def parse(text: str, *, tls: bool) -> Server:
     except AddressError as error:
         raise RequestError(f"server {text!r}: {error}") from error
     shown = f"[{host}]" if ":" in host else host
-    return Server(f"{scheme}://{shown}:{port}", is_local(host))
+    return KnownServer(f"{scheme}://{shown}:{port}", is_local(host))
 
 
 def is_local(host: str) -> bool:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import msgspec
 from starlette.responses import Response
 
-from semcast.server.interface import Answer, Outcome, Receipt
+from semcast.server.interface import QueryAnswer, Receipt, UpdateOutcome
 from semcast.server.limits import Limits
 from semcast.server.problems import JSON, ProblemError
 from semcast.server.values import rows_to_json
 
 
-def outcome_json(outcome: Outcome | Receipt, limits: Limits) -> dict[str, object]:
+def outcome_json(outcome: UpdateOutcome | Receipt, limits: Limits) -> dict[str, object]:
     """An outcome, without a position where it has none yet.
 
     It happened, or will: what has too many rows is cut, and says so.
@@ -30,7 +30,7 @@ def outcome_json(outcome: Outcome | Receipt, limits: Limits) -> dict[str, object
     return found
 
 
-def outcome_response(outcome: Outcome | Receipt, limits: Limits) -> Response:
+def outcome_response(outcome: UpdateOutcome | Receipt, limits: Limits) -> Response:
     """The same, sent."""
     body = msgspec.json.encode(found := outcome_json(outcome, limits))
     if len(body) > limits.answer:
@@ -50,7 +50,7 @@ def check_rows(count: int, limits: Limits) -> None:
         raise ProblemError(422, "too-large", sentence)
 
 
-def answer_response(answer: Answer, limits: Limits) -> Response:
+def answer_response(answer: QueryAnswer, limits: Limits) -> Response:
     """What a query gave."""
     check_rows(len(answer.rows), limits)
     return bounded(

@@ -11,7 +11,7 @@ import msgspec
 
 from semcast.engine import RequestError
 from semcast.group.errors import GroupError
-from semcast.server.addresses import Server
+from semcast.server.addresses import KnownServer
 from semcast.server.errors import ELSEWHERE, UnreachableError, meant
 
 _CONNECT = 3.0
@@ -38,7 +38,7 @@ class Caller:
         ca: file with the certificates that it trusts; empty for those of this machine.
     """
 
-    def __init__(self, servers: Sequence[Server], token: str, ca: str) -> None:
+    def __init__(self, servers: Sequence[KnownServer], token: str, ca: str) -> None:
         self._servers = list(servers)
         self._at = 0
         self._http = httpx.AsyncClient(

@@ -8,7 +8,7 @@ from semcast.engine.levels import ReadLevel, UpdateLevel
 from semcast.sql.actions import Expectation, Row, Statement, Value
 
 
-class Outcome(Protocol):
+class UpdateOutcome(Protocol):
     """What an update did."""
 
     @property
@@ -36,11 +36,11 @@ class Outcome(Protocol):
 class Receipt(Protocol):
     """An update that will be done exactly once; its place is not known yet."""
 
-    async def ordered(self) -> Outcome:
+    async def ordered(self) -> UpdateOutcome:
         """Wait until it is."""
 
 
-class Answer(Protocol):
+class QueryAnswer(Protocol):
     """What a query gave."""
 
     @property
@@ -78,7 +78,7 @@ class Database(Protocol):
         floor: int = 0,
         seen: str = "",
         timeout: float | None = None,
-    ) -> Outcome | Receipt:
+    ) -> UpdateOutcome | Receipt:
         """Do statements together or not at all; a receipt where that is answered before it is done."""
 
     async def query(
@@ -89,7 +89,7 @@ class Database(Protocol):
         level: ReadLevel = "session",
         position: int = 0,
         timeout: float | None = None,
-    ) -> Answer:
+    ) -> QueryAnswer:
         """Answer a query; `position` is the last that the client was told."""
 
     def status(self) -> Mapping[str, object]:
@@ -113,5 +113,7 @@ class Database(Protocol):
     async def backup(self, target: Path) -> int:
         """Write all that is green into a new SQLite file; returns its position."""
 
-    async def restore(self, source: Path, *, replace: bool = False, timeout: float | None = None) -> Outcome:
+    async def restore(
+        self, source: Path, *, replace: bool = False, timeout: float | None = None
+    ) -> UpdateOutcome:
         """Put the tables of a SQLite file in the place of all that are here, at every server."""

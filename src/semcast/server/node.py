@@ -16,7 +16,7 @@ from semcast.server.interface import Database
 from semcast.server.limits import Limits
 from semcast.server.metrics import Counts
 from semcast.server.registry import Note, noted
-from semcast.server.serving import HttpServer, Place, reserve
+from semcast.server.serving import HttpServer, ServerAddress, reserve
 from semcast.server.tokens import Tokens
 
 _QUIET = 2.0
@@ -43,7 +43,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     database: str
     server: str
-    place: Place
+    place: ServerAddress
     tokens: Path | None = None
 
 

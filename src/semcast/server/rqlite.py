@@ -14,7 +14,7 @@ from starlette.responses import Response
 from semcast.engine.levels import ReadLevel, UpdateLevel
 from semcast.server.answers import bounded, check_rows
 from semcast.server.bodies import read_body
-from semcast.server.interface import Answer, Database, Outcome, Receipt
+from semcast.server.interface import Database, QueryAnswer, Receipt, UpdateOutcome
 from semcast.server.limits import MAX_SQL, Limits
 from semcast.server.messages import DEFAULT_TIMEOUT, read, statements, values
 from semcast.server.problems import ProblemError, malformed
@@ -102,7 +102,7 @@ def _error(problem: ProblemError) -> dict[str, object]:
     return {"error": problem.sentence}
 
 
-def _outcome_json(outcome: Outcome | Receipt) -> dict[str, object]:
+def _outcome_json(outcome: UpdateOutcome | Receipt) -> dict[str, object]:
     if isinstance(outcome, Receipt):
         return {}
     found: dict[str, object] = {"rows_affected": outcome.changes}
@@ -111,14 +111,14 @@ def _outcome_json(outcome: Outcome | Receipt) -> dict[str, object]:
     return found
 
 
-def _rows_json(answer: Answer) -> dict[str, object]:
+def _rows_json(answer: QueryAnswer) -> dict[str, object]:
     found: dict[str, object] = {"columns": list(answer.columns), "types": _types(answer)}
     if answer.rows:
         found["values"] = [[_value(value) for value in row] for row in answer.rows]
     return found
 
 
-def _types(answer: Answer) -> list[str]:
+def _types(answer: QueryAnswer) -> list[str]:
     columns = zip(*answer.rows, strict=True) if answer.rows else [()] * len(answer.columns)
     return [
         next((_TYPES[type(value)] for value in column if type(value) in _TYPES), "") for column in columns

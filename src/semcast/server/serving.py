@@ -26,7 +26,7 @@ class ServingError(Exception):
     """The server cannot be reached as it was told to; says what to change."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ServerAddress(msgspec.Struct, frozen=True):
     """Where a server is to be reached."""
 
     listen: str = f"127.0.0.1:{PORT}"
@@ -79,7 +79,7 @@ class HttpServer:
     def __init__(
         self,
         served: ASGIApp,
-        place: Place,
+        place: ServerAddress,
         limits: Limits | None = None,
         reserved: socket.socket | None = None,
     ) -> None:

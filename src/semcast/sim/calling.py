@@ -309,7 +309,7 @@ class Calling(Stack):
         return self.inner.buffered()
 
 
-class Place(Deed, frozen=True, tag="call", kw_only=True):
+class PlaceCall(Deed, frozen=True, tag="call", kw_only=True):
     """A program calls."""
 
     replies: str | int = "all"

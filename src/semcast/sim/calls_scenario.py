@@ -7,7 +7,7 @@ import msgspec
 from semcast.core.ids import MICROSECOND, MILLISECOND, Nanos
 from semcast.protocols.ring import RingSettings
 from semcast.protocols.vsync import DetectorSettings, Order, VsyncSettings
-from semcast.sim.calling import CallsSettings, Place
+from semcast.sim.calling import CallsSettings, PlaceCall
 from semcast.sim.faults import AnyFault, Crash, Leave, Loss, Partition, Recover, Sleep
 from semcast.sim.scenario import Scenario
 
@@ -99,7 +99,7 @@ def _calls(rng: Random, size: int, duration: Nanos, moments: list[Nanos], *, pat
         endless = patient and rng.random() < 0.5
         wanted: str | int = rng.choice(("first", "majority", "majority", "all", "all", 2))
         found.append(
-            Place(
+            PlaceCall(
                 min(max(at, MILLISECOND), duration - 1),
                 rng.randrange(size),
                 replies=wanted if to is None else "first",

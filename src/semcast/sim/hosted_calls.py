@@ -1,4 +1,4 @@
-"""Calls of simulated programs that are clients of daemons.
+"""Calls of simulated programs of a domain: of clients of daemons, and of processes of a causal domain.
 
 The machine of calls is the one of live programs, and its messages are casts as theirs are. What it does is
 written down apart from the history of the daemons, as live programs do: each session is a process there.
@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Collection
 from itertools import count
 from random import Random
+from typing import Protocol
 
 from semcast.core.events import Note, TransitionalView, ViewChange
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
@@ -34,12 +35,17 @@ class CallBook:
         run: its name.
         seed: of the run.
         machine: of calls: its kind, or a mutant.
+        group: in which they call each other.
+        order: of its messages.
     """
 
-    def __init__(self, run: str, seed: int, machine: type[Calls] = Calls) -> None:
+    def __init__(
+        self, run: str, seed: int, machine: type[Calls] = Calls, group: str = GROUP, order: str = TOTAL
+    ) -> None:
         self.machine = machine
+        self.group = group
         info = RunInfo.one(
-            run, f"{GROUP} (calls)", "calls", seed, (), None, uniform=False, quiesced=False, order=TOTAL
+            run, f"{group} (calls)", "calls", seed, (), None, uniform=False, quiesced=False, order=order
         )
         self._recorder = Recorder(info)
         self._homes: dict[MemberId, MemberId] = {}  # the daemons of those who are there
@@ -67,23 +73,70 @@ class CallBook:
         return self._recorder.close(quiesced=True)
 
 
+class Port(Protocol):
+    """How a program sends."""
+
+    direct: bool
+    """Whether answers go to the caller alone."""
+
+    @property
+    def member(self) -> MemberId:
+        """Who it is."""
+
+    def open(self) -> bool:
+        """Whether it may send one more."""
+
+    def send(self, group: str, payload: bytes, to: MemberId | None = None) -> None:
+        """To the group, or to one member there, with the mark."""
+
+
+class CallerPort:
+    """That of a client of a daemon.
+
+    Args:
+        caller: its side of the session.
+    """
+
+    direct = False
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    @property
+    def member(self) -> MemberId:
+        """Who it is in this session."""
+        return self._caller.member
+
+    def open(self) -> bool:
+        """Whether it has credit."""
+        caller = self._caller
+        return caller.connected and caller.ended is None and caller.room_for(1)
+
+    def send(self, group: str, payload: bytes, to: MemberId | None = None) -> None:
+        """To the group, and to the one in which nobody is."""
+        assert to is None, "answers are multicast"
+        self._caller.cast((group, CALLS), [payload])
+
+
 class ClientCalls:
     """The calls of one session, from its first view of the group until it leaves it.
 
     Args:
-        caller: its side of the session.
+        port: how it sends.
         home: its daemon.
         book: where it writes down what it does.
     """
 
-    def __init__(self, caller: Caller, home: MemberId, book: CallBook) -> None:
+    def __init__(self, port: Port, home: MemberId, book: CallBook) -> None:
         self.over = False
-        self._me = caller.member
-        self._caller = caller
+        self._me = port.member
+        self._port = port
+        self._group = book.group
         self._book = book
         self._rng = Random(f"calls of {self._me}")
         self._machine = book.machine(self._me, notes=Notes(self))
         self._machine.serves = self._rng.random() >= _IDLE
+        self._machine.direct = port.direct
         self._working: list[tuple[Nanos, int, CallRequest]] = []
         self._works = count()
         self._now: Nanos = 0
@@ -102,20 +155,30 @@ class ClientCalls:
         self._machine.call(now, b"?", replies if to is None else "first", whom, timeout)  # type: ignore[arg-type]
         self.tend(now)
 
+    def sent(self, now: Nanos, first: int, count: int) -> None:
+        """The program multicasts messages of its own."""
+        self._now = now
+        if not self.over:
+            self.deliver(Note("call-sent", self._me, first, count))
+
     def hear(self, now: Nanos, event: Heard) -> None:
         """The next thing that the program is told."""
         self._now, machine = now, self._machine
         if isinstance(event, Delivered):
-            if event.groups == (GROUP, CALLS):
-                assert event.position is not None, "daemons order what they deliver"
-                order = place_of(event.position.epoch, event.position.index)
+            if event.groups == (self._group, CALLS):
+                order = (
+                    None if event.position is None else place_of(event.position.epoch, event.position.index)
+                )
                 for place, payload in enumerate(event.payloads):
-                    machine.on_envelope(now, event.sender, read(payload), order + place)
-        elif isinstance(event, GroupView) and event.group == GROUP:
+                    at = None if order is None else order + place
+                    machine.on_envelope(now, event.sender, read(payload), at)
+            elif self._port.direct and event.groups == (self._group,) and event.items is None:
+                self.deliver(Note("call-told", event.sender, event.first, len(event.payloads)))
+        elif isinstance(event, GroupView) and event.group == self._group:
             machine.on_delivery(now, ViewChange(plain_view(event.id, event.members)))
-        elif isinstance(event, GroupTransitional) and event.group == GROUP:
+        elif isinstance(event, GroupTransitional) and event.group == self._group:
             machine.on_delivery(now, TransitionalView(plain_view(event.id, event.members)))
-        elif isinstance(event, LeftGroup) and event.group == GROUP:
+        elif isinstance(event, LeftGroup) and event.group == self._group:
             self.end(now, "it left")
         if not self.over:
             self.tend(now)
@@ -128,9 +191,13 @@ class ClientCalls:
         while self._working and self._working[0][0] <= now:
             request = heapq.heappop(self._working)[2]
             machine.answer(request.key, b"!", error=self._rng.random() < _FAILS)
-        caller = self._caller
-        while machine.outgoing and caller.connected and caller.ended is None and caller.room_for(1):
-            caller.cast((GROUP, CALLS), [machine.outgoing.popleft()])
+        port = self._port
+        while (machine.outgoing or machine.letters) and port.open():
+            if machine.letters:
+                to, payload = machine.letters.popleft()
+                port.send(self._group, payload, to)
+            else:
+                port.send(self._group, machine.outgoing.popleft())
 
     def _obey(self, now: Nanos) -> None:
         for effect in self._machine.take_effects():

@@ -18,7 +18,7 @@ from semcast.protocols.clients.permissions import Identity, Permissions
 from semcast.protocols.lightweight import Lightweight, Machine
 from semcast.protocols.lightweight.events import Block, GroupView
 from semcast.sim.faults import Deed
-from semcast.sim.hosted_calls import GROUP, CallBook, ClientCalls
+from semcast.sim.hosted_calls import GROUP, CallBook, CallerPort, ClientCalls
 
 _WHO = Identity(("simulated",), resumes=True)
 _WINDOW = 4
@@ -162,7 +162,7 @@ class Hosting:
         if program.calls is None and self._book is not None:
             if not isinstance(heard, GroupView) or heard.group != GROUP:
                 return
-            program.calls = ClientCalls(program.caller, self._machine.me, self._book)
+            program.calls = ClientCalls(CallerPort(program.caller), self._machine.me, self._book)
         if program.calls is not None and not program.calls.over:
             program.calls.hear(self._machine.now, heard)
 

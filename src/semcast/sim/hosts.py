@@ -214,7 +214,7 @@ class Host:
     def _receive(self, packet: Packet) -> None:
         if not self.started:
             return
-        if len(self._inbox) >= INBOX_LIMIT:
+        if self._inbox and len(self._inbox) >= INBOX_LIMIT:
             self.stats.overflowed += 1
         else:
             self._input(packet)
@@ -279,7 +279,7 @@ class Host:
         handover = self.application.handover
         excess = handover.mailbox.held - 2 * self._queue_messages
         stack, stats = self._turn.stack, self.stats
-        waiting = stack.queued() - handover.reader.excess + (excess if excess > 0 else 0)
+        waiting = stack.queued() - handover.reading.reader.excess + (excess if excess > 0 else 0)
         stats.queued = max(stats.queued, waiting)
         size = stack.queued_bytes()
         stats.queued_bytes = max(stats.queued_bytes, size)
@@ -293,11 +293,12 @@ class Host:
         if not isinstance(decoded, Datagram):
             self.stats.malformed += 1
             return
-        self._spend(now, self._cpu.receive + self._cpu.frame * len(decoded.frames))
+        frames, cpu = decoded.frames, self._cpu
+        self._spend(now, cpu.receive + cpu.frame * len(frames))
         if arrivals and arrivals[-1][0] == decoded.source:
-            arrivals[-1][1].extend(decoded.frames)
+            arrivals[-1][1].extend(frames)
         else:
-            arrivals.append((decoded.source, decoded.frames if alone else list(decoded.frames)))
+            arrivals.append((decoded.source, frames if alone else list(frames)))
 
     def _on_timer(self, timer: Timer, at: Nanos) -> None:
         if self._timers.get(timer) == at and not self.crashed:

@@ -2,12 +2,17 @@
 
 from random import Random
 
+import msgspec
+
 from semcast.core.ids import MICROSECOND, MILLISECOND, Nanos
 from semcast.protocols.isis import IsisSettings, Policy
 from semcast.protocols.vsync import DetectorSettings, VsyncSettings
 from semcast.sim.faults import AnyFault, Crash, Cut, Delay, Loss, Partition, Recover, Sleep
 from semcast.sim.isis_programs import Act, IsisPlan
 from semcast.sim.scenario import Fixed, Scenario
+
+Groups = tuple[tuple[str, tuple[int, ...]], ...]
+"""Groups, and the numbers of the processes that found them."""
 
 _NAMES = ("a", "b", "c", "d", "e")
 
@@ -25,12 +30,19 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
     size = rng.choice((3, 4, 4, 5, 5, 6))
     duration = rng.choice((1000, 1500)) * MILLISECOND
     groups = _groups(rng, size)
+    chosen = variant or IsisVariant()
+    if chosen.policy is Policy.BLOCKS:
+        size, groups = _overlapping(Random(f"isis/overlaps/{seed}"), size, groups)
+    calls = _calls(Random(f"isis/calls/{seed}"), size, duration)
     plan = IsisPlan(
-        settings=_settings(rng, variant or IsisVariant()),
+        settings=_settings(rng, seed, chosen),
         groups=groups,
         slow=tuple(number for number in range(size) if rng.random() < 0.25),
         answers=rng.choice((0, 10, 30)),
         many=rng.choice((1, 4)),
+        calls=groups[0][0] if calls else "",
+        ordered=Random(f"isis/ordered/{seed}").choice((0.0, 0.0, 0.3, 1.0)),
+        directs=Random(f"isis/directs/{seed}").choice((0.0, 0.3, 0.7)),
     )
     faults = _trouble(rng, size, duration)
     steady = set(range(size)).difference(*map(_harmed, faults))
@@ -38,6 +50,10 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
     victims = {each.member for each in faults if isinstance(each, Crash)}
     faults += _moves(rng, size, duration, groups, steady, victims)
     faults += _sends(rng, size, duration, [name for name, _ in groups], [fault.at for fault in faults])
+    if chosen.policy is Policy.BLOCKS:
+        plan = _asserting(Random(f"isis/structure/{seed}"), plan, faults)
+    faults += _tells(Random(f"isis/tells/{seed}"), size, duration, [fault.at for fault in faults])
+    faults += calls
     faults += _flushes(Random(f"isis/flushes/{seed}"), size, duration)
     return Scenario(
         seed=seed,
@@ -54,7 +70,7 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
     )
 
 
-def _groups(rng: Random, size: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _groups(rng: Random, size: int) -> Groups:
     count = rng.choice((2, 2, 3, 3, 4))
     found = []
     for name in _NAMES[:count]:
@@ -63,8 +79,39 @@ def _groups(rng: Random, size: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple(found)
 
 
-def _settings(rng: Random, variant: IsisVariant) -> IsisSettings:
-    policy = rng.choice(list(Policy))
+def _overlapping(rng: Random, size: int, groups: Groups) -> tuple[int, Groups]:
+    """In half of the runs groups in a row or in a ring, so that not everything is near to everything."""
+    shape = rng.choice(("drawn", "drawn", "row", "ring"))
+    if shape == "drawn":
+        return size, groups
+    count = rng.choice((3, 4))
+    shared = rng.choice((1, 2))  # members of two groups that are side by side
+    size = count * 2 + shared if shape == "row" else count * 2
+    members = [
+        tuple(sorted({(2 * place + each) % size for each in range(2 + shared)})) for place in range(count)
+    ]
+    return size, tuple(zip(_NAMES, members, strict=False))
+
+
+def _asserting(rng: Random, plan: IsisPlan, faults: list[AnyFault]) -> IsisPlan:
+    """The program knows who will ever be in which groups, and says so; or it says nothing."""
+    if rng.random() < 0.2:
+        return plan
+    groups_of: dict[int, set[str]] = {}
+    for name, founders in plan.groups:
+        for number in founders:
+            groups_of.setdefault(number, set()).add(name)
+    for fault in faults:
+        if isinstance(fault, Act) and fault.what == "join":
+            groups_of.setdefault(fault.member, set()).add(fault.group)
+    structure = tuple(sorted({tuple(sorted(groups)) for groups in groups_of.values()}))
+    settings = msgspec.structs.replace(plan.settings, structure=structure)
+    return msgspec.structs.replace(plan, settings=settings)
+
+
+def _settings(rng: Random, seed: int, variant: IsisVariant) -> IsisSettings:
+    rng.choice((0, 1))  # there were two policies once: the rest of a seed is drawn as it was then
+    policy = Random(f"isis/policy/{seed}").choice(list(Policy))
     resilience = rng.choice(("safe", "safe", "safe", "all"))
     return IsisSettings(
         policy=variant.policy or policy,
@@ -102,7 +149,7 @@ def _crashes(
     rng: Random,
     size: int,
     duration: Nanos,
-    groups: tuple[tuple[str, tuple[int, ...]], ...],
+    groups: Groups,
     steady: set[int],
 ) -> list[AnyFault]:
     """So few that every group keeps a majority; what is sent before may reach only some."""
@@ -147,7 +194,7 @@ def _moves(
     rng: Random,
     size: int,
     duration: Nanos,
-    groups: tuple[tuple[str, tuple[int, ...]], ...],
+    groups: Groups,
     steady: set[int],
     victims: set[int],
 ) -> list[AnyFault]:
@@ -173,6 +220,34 @@ def _flushes(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
     """Drawn apart."""
     moments = [rng.randrange(duration // 4, duration) for _ in range(rng.choice((0, 0, 2, 5)))]
     return [Act(at, rng.randrange(size), what="flush", group="") for at in moments]
+
+
+def _calls(rng: Random, size: int, duration: Nanos) -> list[AnyFault]:
+    """Programs call each other in one of the groups; drawn apart."""
+    found: list[AnyFault] = []
+    for _ in range(rng.choice((0, 0, 10, 30))):
+        at, member = rng.randrange(150 * MILLISECOND, duration), rng.randrange(size)
+        to, replies = (
+            rng.choice((-1, -1, rng.randrange(size), member)),
+            rng.choice(("first", "majority", "all")),
+        )
+        timeout = rng.choice((20, 500)) * MILLISECOND
+        found.append(Act(at, member, what="call", group="", to=to, replies=replies, timeout=timeout))
+    return found
+
+
+def _tells(rng: Random, size: int, duration: Nanos, moments: list[Nanos]) -> list[AnyFault]:
+    """Messages for one member, drawn apart; half of them around the moments when something happens."""
+    found: list[AnyFault] = []
+    for _ in range(rng.choice((0, 10, 40))):
+        at = rng.randrange(150 * MILLISECOND, duration)
+        if moments and rng.random() < 0.5:
+            at = min(
+                max(rng.choice(moments) + rng.randrange(-30, 60) * MILLISECOND, MILLISECOND), duration - 1
+            )
+        member, to, run = rng.randrange(size), rng.randrange(size), rng.choice((1, 1, 3))
+        found.append(Act(at, member, what="tell", group="", run=run, to=to))
+    return found
 
 
 def _sends(rng: Random, size: int, duration: Nanos, names: list[str], moments: list[Nanos]) -> list[AnyFault]:

@@ -11,13 +11,13 @@ from semcast.history import Kind
 from semcast.sim.cluster import member_names
 from semcast.sim.families import FAMILIES
 from semcast.sim.scenario import Scenario
-from semcast.sim.simulate import Outcome
+from semcast.sim.simulate import RunOutcome
 
 VIEWS_A_FAULT = 6
 """Views that one fault may cause: it comes and goes, and members may hear of both one after the other."""
 
 
-def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
+def judge(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """What is wrong with a run, in words; nothing where all is well."""
     family = FAMILIES.of(scenario.stack)
     found = [] if outcome.settled else ["liveness: the healed group did not come to rest"]
@@ -37,25 +37,25 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     return found
 
 
-def _oversized(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _oversized(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """Frames fit in what any network carries."""
     if not outcome.oversized:
         return []
     return [f"size: {outcome.oversized} datagrams were too large for an MTU of {scenario.mtu}"]
 
 
-def _stuck(outcome: Outcome, outsiders: Collection[MemberId]) -> list[str]:
+def _stuck(outcome: RunOutcome, outsiders: Collection[MemberId]) -> list[str]:
     stuck = [member for member in outcome.stuck if member not in outsiders]
     return [f"liveness: {_names(stuck)} cannot send for ever"] if stuck else []
 
 
-def _unanswered(outcome: Outcome) -> list[str]:
+def _unanswered(outcome: RunOutcome) -> list[str]:
     if not outcome.unanswered:
         return []
     return [f"liveness: {_names(outcome.unanswered)} never said what became of a message"]
 
 
-def _crowded(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _crowded(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """No more waits for a program than queue and reserve hold, and what a change of view adds."""
     bound = FAMILIES.of(scenario.stack).backlog(scenario)
     most = max(host.queued for host in outcome.hosts)
@@ -64,7 +64,7 @@ def _crowded(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [f"memory: {most} messages waited for a program, {bound} at most are promised"]
 
 
-def _heavy(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _heavy(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """The same in bytes."""
     bound = FAMILIES.of(scenario.stack).backlog_bytes(scenario)
     most = max(host.queued_bytes for host in outcome.hosts)
@@ -73,14 +73,14 @@ def _heavy(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [f"memory: {most} bytes waited for a program, {bound} at most are promised"]
 
 
-def _refused(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _refused(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """Where the reserve is large enough for all answers nobody is told to read first."""
     if not scenario.ample or not outcome.raised:
         return []
     return [f"needless: {outcome.raised} sends failed though the reserve is large enough"]
 
 
-def _let_in(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _let_in(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """Who has set something otherwise is in no view with others, and leaves if several others are in one."""
     names = member_names(scenario.size, scenario.name_bytes)
     misfits = {names[number].name for number in scenario.misfits}
@@ -95,7 +95,7 @@ def _let_in(scenario: Scenario, outcome: Outcome) -> list[str]:
     return found + [f"terms: {name} never heard that its settings differ" for name in sorted(misfits & there)]
 
 
-def _apart(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _apart(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """A healed group that finds itself ends in one view of all who are there and have set the same."""
     names = member_names(scenario.size, scenario.name_bytes)
     misfits = {names[number].name for number in scenario.misfits}
@@ -104,7 +104,7 @@ def _apart(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [f"liveness: {_names(odd)} did not find all others again"] if odd else []
 
 
-def _late(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _late(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """They meet within the time that their family promises."""
     bound, took = FAMILIES.of(scenario.stack).heals_within(scenario), outcome.united_after
     if bound is None or took is None or took <= bound:
@@ -112,7 +112,7 @@ def _late(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [f"healing: one view after {took / SECOND:.2f} s, {bound / SECOND:.2f} s are promised"]
 
 
-def _restless(scenario: Scenario, outcome: Outcome) -> list[str]:
+def _restless(scenario: Scenario, outcome: RunOutcome) -> list[str]:
     """Views change because something happened: everybody starts once, and there are faults."""
     views = {(event.view, event.members) for event in outcome.history.events if event.kind is Kind.VIEW}
     bound = scenario.size + VIEWS_A_FAULT * (1 + len(scenario.faults) + len(scenario.late))

@@ -42,7 +42,7 @@ class Ask(Deed, frozen=True, tag="ask"):
         server_of(stacks, self.member).request(now, [Wish(action, self.level, None, seen)])
 
 
-class Look(Deed, frozen=True, tag="look"):
+class LookDeed(Deed, frozen=True, tag="look"):
     """A client reads."""
 
     client: str

@@ -20,7 +20,7 @@ from semcast.sim.faults import (
     Recover,
     Sleep,
 )
-from semcast.sim.replication_deeds import Alter, Ask, Collect, Forget, Look
+from semcast.sim.replication_deeds import Alter, Ask, Collect, Forget, LookDeed
 from semcast.sim.scenario import Scenario, Traffic, slow_applications
 
 _STATES = ("construct", "exchange-actions", "exchange-states", "reg-prim")
@@ -252,7 +252,7 @@ def _deeds(rng: Random, founders: int, size: int, duration: Nanos) -> list[AnyFa
         looked = rng.choice((None, None, rng.randrange(founders)))
         found.append(Ask(at, member, client, which, level, looked))
         found.append(
-            Look(rng.randrange(duration), rng.randrange(founders), client, rng.choice(("weak", "dirty")))
+            LookDeed(rng.randrange(duration), rng.randrange(founders), client, rng.choice(("weak", "dirty")))
         )
     if size == founders:
         found += [Collect(rng.randrange(duration), rng.randrange(founders)) for _ in range(rng.randint(0, 6))]

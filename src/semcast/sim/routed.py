@@ -19,6 +19,8 @@ class Branch(NamedTuple):
     latency: Nanos
     behind: int
     """Hosts that are reached over it."""
+    only: int | None
+    """The host there, where that is all there is."""
 
 
 class RoutedNetwork(Network):
@@ -117,16 +119,25 @@ class RoutedNetwork(Network):
 
     def _spread(self, packet: Packet, branches: list[list[Branch]], node: int, before: int) -> None:
         """It is at a node of its tree: hand it over here, and send it on along all branches but one."""
-        now, size = self._scheduler.now, packet.size
+        scheduler, size = self._scheduler, packet.size
+        now = scheduler.now
         for host in self._hosts_at[node]:
             if host != packet.source:
                 self._arrive(packet, host, now)
-        for branch in branches[node]:
-            if branch.node != before:
-                through = self._cross(branch.link, now, size, branch.behind)
-                if through is not None:
-                    arrival = through + branch.latency
-                    self._scheduler.at(arrival, self._spread, packet, branches, branch.node, node)
+        for beyond, link, latency, behind, only in branches[node]:
+            if beyond != before:
+                through = self._cross(link, now, size, behind)
+                if through is None:
+                    continue
+                if only is None:
+                    scheduler.at(through + latency, self._spread, packet, branches, beyond, node)
+                else:
+                    scheduler.at(through + latency, self._reach, packet, only)
+
+    def _reach(self, packet: Packet, host: int) -> None:
+        """It is at the end of a branch."""
+        if host != packet.source:
+            self._arrive(packet, host, self._scheduler.now)
 
     # Trees
 
@@ -156,7 +167,13 @@ class RoutedNetwork(Network):
             first[parent] = min(first[parent], first[node])
         found = self._branches[root] = [
             [
-                Branch(child, self.links[node, child], self._latency[node, child], behind[child])
+                Branch(
+                    child,
+                    self.links[node, child],
+                    self._latency[node, child],
+                    behind[child],
+                    self._hosts_at[child][0] if not children[child] and behind[child] == 1 else None,
+                )
                 for child in sorted(below, key=first.__getitem__)
                 if behind[child]
             ]

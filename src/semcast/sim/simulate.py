@@ -41,7 +41,7 @@ from semcast.sim.workloads import (
 PATIENCE: Nanos = 120 * SECOND
 
 
-class Outcome(msgspec.Struct):
+class RunOutcome(msgspec.Struct):
     """What came of a run."""
 
     history: History
@@ -66,7 +66,7 @@ class Outcome(msgspec.Struct):
     ended: Nanos
 
 
-def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
+def simulate(scenario: Scenario, mutant: Mutant | None = None) -> RunOutcome:
     """Run with faults for the scenario's duration, then heal everything and wait for what is owed."""
     cluster = build(scenario, mutant or Mutant())
     cluster.schedule(scenario.faults)
@@ -74,7 +74,7 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> Outcome:
     cluster.run(scenario.duration)
     cluster.heal()
     settled = cluster.settle(PATIENCE)
-    return Outcome(
+    return RunOutcome(
         history=cluster.finish(quiesced=True),
         beside=FAMILIES.of(scenario.stack).beside([host.stack for host in cluster.hosts if not host.crashed]),
         settled=settled,

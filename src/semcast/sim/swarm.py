@@ -15,7 +15,7 @@ from semcast.sim.flow_scenario import draw_bytes, with_large, with_programs
 from semcast.sim.judges import judge
 from semcast.sim.mutants import Mutant
 from semcast.sim.scenario import Fixed, Scenario
-from semcast.sim.simulate import Outcome, simulate
+from semcast.sim.simulate import RunOutcome, simulate
 from semcast.specs import Status, Verdict, check
 
 
@@ -23,7 +23,7 @@ class Finding(msgspec.Struct):
     """What one seed showed."""
 
     scenario: Scenario
-    outcome: Outcome
+    outcome: RunOutcome
     broken: list[str]
     """What did not hold, in words; empty for a clean run."""
 
@@ -47,7 +47,7 @@ def violated(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict.status is Status.VIOLATED]
 
 
-class Report(msgspec.Struct):
+class SeedReport(msgspec.Struct):
     """A finding without its history: small enough to come from another process."""
 
     seed: int
@@ -76,7 +76,7 @@ def scenario_of(stack: str, seed: int, fixed: Fixed | None = None) -> Scenario:
     return family.narrow(with_large(rng, drawn), draw_bytes(rng))
 
 
-def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None) -> Report:
+def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None) -> SeedReport:
     """Examine one seed. This may be another process, which knows only what it loads."""
     load_families()
     scenario = scenario_of(stack, seed, fixed)
@@ -84,12 +84,12 @@ def report(seed: int, stack: str, mutant: str | None, fixed: Fixed | None = None
         broken = examine(scenario, None if mutant is None else FAMILIES.of(stack).mutants[mutant]).broken
     except Exception as error:  # whatever a broken protocol raises is a finding
         broken = [f"raised {type(error).__name__}: {error}"]
-    return Report(seed, repr(scenario), broken)
+    return SeedReport(seed, repr(scenario), broken)
 
 
 def patrol(
     stack: str, seeds: range, mutant: str | None = None, fixed: Fixed | None = None, jobs: int = 1
-) -> Iterator[Report]:
+) -> Iterator[SeedReport]:
     """Examine every seed, on several processes; reports come in the order of the seeds."""
     if jobs <= 1 or len(seeds) == 1:
         for seed in seeds:
@@ -99,7 +99,7 @@ def patrol(
         yield from pool.map(report, seeds, repeat(stack), repeat(mutant), repeat(fixed), chunksize=4)
 
 
-def first_catch(mutant: str, stack: str, seeds: range, fixed: Fixed | None = None) -> Report | None:
+def first_catch(mutant: str, stack: str, seeds: range, fixed: Fixed | None = None) -> SeedReport | None:
     """The first seed that shows a mutant to be broken."""
     for seed in seeds:
         found = report(seed, stack, mutant, fixed)
@@ -110,7 +110,7 @@ def first_catch(mutant: str, stack: str, seeds: range, fixed: Fixed | None = Non
 
 def hunt(
     stack: str, seeds: range, mutants: list[str], fixed: Fixed | None = None, jobs: int = 1
-) -> Iterator[tuple[str, Report | None]]:
+) -> Iterator[tuple[str, SeedReport | None]]:
     """For each mutant the first seed that catches it."""
     if jobs <= 1:
         for mutant in mutants:

@@ -96,14 +96,14 @@ def tiered(
     return Topology(core + regions + fringe, tuple(edges))
 
 
-class Placed(NamedTuple):
+class PlacedTopology(NamedTuple):
     """A topology, and the nodes at which members sit."""
 
     topology: Topology
     places: tuple[int, ...]
 
 
-def thirty(seed: int, members: int = 18) -> Placed:
+def thirty(seed: int, members: int = 18) -> PlacedTopology:
     """3 nodes in the core, 9 regional ones, 18 sites; all links have 100 Mbit/s (Sun 2000, chapter 7).
 
     The figure with the topology of the paper is lost: try several seeds. Members take the sites in turn.
@@ -114,10 +114,10 @@ def thirty(seed: int, members: int = 18) -> Placed:
     """
     core, regions, sites = TIERS
     topology = tiered(Random(f"thirty/{seed}"), core, regions, sites, (SPEED, SPEED, SPEED))
-    return Placed(topology, tuple(core + regions + number % sites for number in range(members)))
+    return PlacedTopology(topology, tuple(core + regions + number % sites for number in range(members)))
 
 
-def surveyed(links: Path, name: str, seed: int, members: int = 18) -> Placed:
+def surveyed(links: Path, name: str, seed: int, members: int = 18) -> PlacedTopology:
     """A real network out of a file of links; members sit at drawn nodes, as far apart as there are nodes.
 
     Raises `TopologyError` where there is no such file, or no such network in it.
@@ -128,7 +128,7 @@ def surveyed(links: Path, name: str, seed: int, members: int = 18) -> Placed:
     except (OSError, ValueError, KeyError) as error:
         raise TopologyError(f"topology {name} in {links}: {error}") from error
     nodes = Random(f"{name}/{seed}").sample(range(topology.nodes), topology.nodes)
-    return Placed(topology, tuple(nodes[number % topology.nodes] for number in range(members)))
+    return PlacedTopology(topology, tuple(nodes[number % topology.nodes] for number in range(members)))
 
 
 def read_links(lines: Iterable[str], name: str, bandwidth: int = 100_000_000) -> Topology:

@@ -27,7 +27,7 @@ from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
-from semcast.specs.gossip import GOSSIP, GOSSIP_LOGS
+from semcast.specs.gossip import GOSSIP, GOSSIP_BATCHES, GOSSIP_LOGS
 from semcast.specs.integrity import integrity
 from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.order import relation_is_order
@@ -49,6 +49,7 @@ __all__ = [
     "DOMAINS",
     "EVS",
     "GOSSIP",
+    "GOSSIP_BATCHES",
     "GOSSIP_LOGS",
     "IN_MEMORY",
     "LIGHTWEIGHT",
@@ -80,6 +81,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **REPLICATION,
     **GOSSIP,
     **GOSSIP_LOGS,
+    **GOSSIP_BATCHES,
     **LIGHTWEIGHT,
     **CALLS,
     **DOMAINS,

@@ -20,11 +20,12 @@ class Marks:
 
     Args:
         path: the file.
+        threaded: whether a thread makes digests. A simulated world has none: there they are made at once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, threaded: bool = True) -> None:
         self._path = path
-        self._thread = ThreadPoolExecutor(1, "semcast digests")
+        self._thread = ThreadPoolExecutor(1, "semcast digests") if threaded else None
         self._found: dict[int, Future[dict[str, str]]] = {}
 
     def set(self, position: int) -> None:
@@ -33,10 +34,17 @@ class Marks:
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # from here on it sees no news
-        future = self._found[position] = self._thread.submit(_digests, connection)
+        future = self._found[position] = self._submit(connection)
         future.add_done_callback(lambda _: connection.close())
         for old in sorted(self._found)[:-KEPT]:
             self._found.pop(old).cancel()
+
+    def _submit(self, connection: sqlite3.Connection) -> "Future[dict[str, str]]":
+        if self._thread is not None:
+            return self._thread.submit(_digests, connection)
+        done: Future[dict[str, str]] = Future()
+        done.set_result(_digests(connection))
+        return done
 
     def at(self, position: int) -> "Future[dict[str, str]] | None":
         """The digest of each table there, once it is made; None where nobody marked it."""
@@ -44,7 +52,8 @@ class Marks:
 
     def close(self) -> None:
         """Wait for what is being read."""
-        self._thread.shutdown(cancel_futures=True)
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
 
 
 def _digests(connection: sqlite3.Connection) -> dict[str, str]:

@@ -21,7 +21,7 @@ NOBODY: Final = threading.Event()
 """Of queries that nobody gives up: never set."""
 
 
-class Answer(NamedTuple):
+class QueryRows(NamedTuple):
     """What a query gave."""
 
     columns: tuple[str, ...]
@@ -32,7 +32,7 @@ class SlowQueryError(StatementError):
     """A query takes longer than it may; says how long."""
 
 
-class Reader:
+class ReadConnection:
     """A connection that cannot write.
 
     Args:
@@ -58,10 +58,10 @@ class Reader:
         parameters: Sequence[Value],
         seconds: float = MAX_SECONDS,
         given_up: threading.Event = NOBODY,
-    ) -> Answer:
+    ) -> QueryRows:
         """Answer one query: `rows`, with the names of the columns."""
         rows = self.rows(sql, parameters, seconds, given_up)
-        return Answer(tuple([each[0] for each in self._cursor.description or ()]), rows)
+        return QueryRows(tuple([each[0] for each in self._cursor.description or ()]), rows)
 
     def rows(
         self,
@@ -121,15 +121,15 @@ class Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._mine = threading.local()
-        self._all: list[Reader] = []
+        self._all: list[ReadConnection] = []
         self._lock = threading.Lock()
 
-    def mine(self) -> Reader:
+    def mine(self) -> ReadConnection:
         """The connection of this thread."""
         try:
-            reader: Reader = self._mine.reader
+            reader: ReadConnection = self._mine.reader
         except AttributeError:
-            reader = self._mine.reader = Reader(self._path)
+            reader = self._mine.reader = ReadConnection(self._path)
             with self._lock:
                 self._all.append(reader)
         return reader
@@ -140,7 +140,7 @@ class Readers:
         parameters: Sequence[Value],
         seconds: float = MAX_SECONDS,
         given_up: threading.Event = NOBODY,
-    ) -> Answer:
+    ) -> QueryRows:
         """Answer a query on the connection of this thread."""
         return self.mine().query(sql, parameters, seconds, given_up)
 

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 from semcast.sql.actions import Row, SqlOutcome, Value
 from semcast.sql.errors import DatabaseError, SlowActionsError, StatementError
 from semcast.sql.failures import trouble
-from semcast.sql.reading import MAX_SECONDS, NOBODY, Answer, Readers, SlowQueryError
+from semcast.sql.reading import MAX_SECONDS, NOBODY, QueryRows, Readers, SlowQueryError
 from semcast.sql.refusals import writes
 from semcast.sql.restoring import STAGED
-from semcast.sql.writer import MAX_ROWS, TransactionLostError, Writer
+from semcast.sql.writer import MAX_ROWS, TransactionLostError, WriteConnection
 
 _TABLES = (
     "PRAGMA journal_mode = WAL",
@@ -68,7 +68,7 @@ class SqliteStore:
         self.path = path
         self._reds: list[tuple[bytes, int, int]] = []
         try:
-            self._writer = Writer(str(path))
+            self._writer = WriteConnection(str(path))
         except sqlite3.Error as error:
             raise DatabaseError(f"{path}: {trouble(error) or error}") from error
         try:
@@ -195,7 +195,7 @@ class SqliteStore:
         parameters: Sequence[Value] = (),
         seconds: float = MAX_SECONDS,
         given_up: threading.Event = NOBODY,
-    ) -> Answer:
+    ) -> QueryRows:
         """Answer a query from what is green, on the caller's thread.
 
         Raises:
@@ -212,7 +212,7 @@ class SqliteStore:
         """A connection that sees what is green, and cannot write; for this thread."""
         return self._readers.mine().connection
 
-    def dirty(self, sql: str, parameters: Sequence[Value] = ()) -> Answer:
+    def dirty(self, sql: str, parameters: Sequence[Value] = ()) -> QueryRows:
         """Answer a query from what is green and what is red here.
 
         Raises:
@@ -233,4 +233,4 @@ class SqliteStore:
             raise StatementError(self._writer.guard.why or str(error)) from error
         if len(rows) > MAX_ROWS:
             raise StatementError(f"the result has more than {MAX_ROWS} rows: ask for fewer")
-        return Answer(tuple(each[0] for each in cursor.description or ()), rows)
+        return QueryRows(tuple(each[0] for each in cursor.description or ()), rows)

@@ -29,7 +29,7 @@ from semcast.sql.remembered import remembered
 STEP: Final = 100_000
 MAX_STEPS: Final = 400_000_000
 """Instructions of SQLite that an action may take, some seconds. They are counted: all servers stop at the
-same one. See `Writer._exactly`."""
+same one. See `WriteConnection._exactly`."""
 TOO_LONG: Final = f"the action took too many steps of SQLite, more than {MAX_STEPS:,}: divide it"
 MAX_ROWS: Final = 100_000
 MAX_LENGTH: Final = 1 << 26
@@ -50,7 +50,7 @@ def _asks_last(sql: str) -> bool:
     return "last_insert_rowid" in words or "changes" in words
 
 
-class Writer:
+class WriteConnection:
     """Applies actions on a connection of its own.
 
     Args:

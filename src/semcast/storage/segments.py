@@ -123,7 +123,7 @@ class SegmentLog:
         """Records before this position outlive a crash."""
         self._vouched = self.next  # up to there that was written down
         self._latest: tuple[int, list[bytes]] = (0, [])  # the block that was read last: from where on, what
-        self.records: Sequence[bytes] = Kept(self, self.first, self.next)
+        self.records: Sequence[bytes] = StoredRecords(self, self.first, self.next)
         """What was there. It is read when it is iterated over."""
 
     @property
@@ -317,7 +317,7 @@ class SegmentLog:
         return self._folder / f"{number:010}{SUFFIX}"
 
 
-class Kept(Sequence[bytes]):
+class StoredRecords(Sequence[bytes]):
     """Records of a log, which are read where they are wanted."""
 
     def __init__(self, log: SegmentLog, first: int, end: int) -> None:

@@ -1,5 +1,6 @@
 """Disks of simulated hosts: what a member keeps with `data=` outlives its process, if it was synced."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -10,19 +11,40 @@ from semcast.core.outbox import Write
 from semcast.lab import Disk
 from semcast.sim.scheduler import Scheduler
 from semcast.storage import LiveDisk, StorageError
+from semcast.testing.scratch import Scratch
 
 _SYNC = 50 * MICROSECOND, 3 * MILLISECOND
 """How long a sync takes, from and to."""
 
 
 class Platter:
-    """One member's records on a host, whoever uses them."""
+    """One member's records and files on a host, whoever uses them.
 
-    def __init__(self) -> None:
+    Args:
+        scratch: where its files are, if a program has any.
+    """
+
+    def __init__(self, scratch: Scratch) -> None:
         self.disk = Disk()
+        self._scratch = scratch
+        self._files: Path | None = None
         self.incarnation = 0
         """The greatest that used it."""
         self.user: SimulatedDisk | None = None
+
+    def files(self) -> Path:
+        """A real folder: a database is a SQLite file."""
+        if self._files is None:
+            self._files = self._scratch.folder()
+        return self._files
+
+    def abandon_files(self) -> None:
+        """Its process crashed: the next one has copies of its files, whose locks nobody holds."""
+        if self._files is not None:
+            left, self._files = self._files, self._scratch.folder()
+            for file in sorted(left.iterdir()):
+                if file.is_file() and not file.name.endswith("-shm"):
+                    shutil.copyfile(file, self._files / file.name)
 
 
 class SimulatedDisk(LiveDisk):
@@ -54,8 +76,8 @@ class SimulatedDisk(LiveDisk):
 
     @property
     def path(self) -> Path:
-        """As the program knows it; there is no such folder."""
-        return self._where
+        """A folder for files beside the records."""
+        return self._platter.files()
 
     @property
     def records(self) -> Sequence[bytes]:
@@ -135,6 +157,7 @@ class SimulatedDisk(LiveDisk):
         if not self._gone:
             self._gone = True
             self._platter.disk.crash(self._rng.randrange(self._platter.disk.unsynced + 1))
+            self._platter.abandon_files()
             self._platter.user = None
 
 

@@ -9,7 +9,7 @@ from contextvars import Context
 from random import Random
 
 from semcast.core.ids import MICROSECOND, Nanos
-from semcast.net.driving import Place
+from semcast.net.driving import Tenancy
 from semcast.sim.scheduler import Scheduler
 
 _SOONEST, _LATEST = 5 * MICROSECOND, 60 * MICROSECOND
@@ -29,19 +29,19 @@ class TurnDriver:
         self._scheduler = scheduler
         self._rng = rng
         self._context = context
-        self._places: list[Place] = []
-        self._coming: list[Place] = []
+        self._places: list[Tenancy] = []
+        self._coming: list[Tenancy] = []
         self._next: Nanos | None = None  # when turns are taken
         self._dead = False
 
     # As a thread does it
 
-    def add(self, place: Place) -> None:
+    def add(self, place: Tenancy) -> None:
         """Drive this one, too, soon."""
         self._coming.append(place)
         self._plan(0)
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: Tenancy) -> None:
         """Drive it no more."""
         self._coming = [each for each in self._coming if each is not place]
         self._places = [each for each in self._places if each is not place]
@@ -49,13 +49,13 @@ class TurnDriver:
 
     dismiss = remove
 
-    def wait_for(self, place: Place) -> None:
+    def wait_for(self, place: Tenancy) -> None:
         """It is gone already."""
 
-    def look_again(self, place: Place) -> None:
+    def look_again(self, place: Tenancy) -> None:
         """Whoever has something to read says so."""
 
-    def wake(self, place: Place) -> None:
+    def wake(self, place: Tenancy) -> None:
         """The application of a tenant did something."""
         place.woken = True
         self._plan(0)
@@ -117,7 +117,7 @@ class TurnDriver:
         if due:
             self._plan(min(due))
 
-    def _guarded(self, place: Place, run: Callable[[Nanos], None]) -> None:
+    def _guarded(self, place: Tenancy, run: Callable[[Nanos], None]) -> None:
         try:
             run(self._scheduler.now)
             place.due = place.tenant.next_at()

@@ -194,15 +194,15 @@ class ProcessLoop(asyncio.BaseEventLoop):
 
     async def create_connection(self, *args: Any, **how: Any) -> NoReturn:  # noqa: ARG002
         """There is no TCP."""
-        _refuse("TCP connections")
+        _refuse(_NO_TCP)
 
     async def create_server(self, *args: Any, **how: Any) -> NoReturn:  # noqa: ARG002
         """There is no TCP."""
-        _refuse("servers (also those of metrics)")
+        _refuse("TCP servers: leave out metrics=, and start no HTTP server")
 
     async def create_unix_connection(self, *args: Any, **how: Any) -> NoReturn:  # noqa: ARG002
         """There are no such sockets."""
-        _refuse("Unix sockets (also those of a daemon)")
+        _refuse("daemons: semcast.domain gives a program the same Domain as semcast.connect")
 
     async def create_unix_server(self, *args: Any, **how: Any) -> NoReturn:  # noqa: ARG002
         """There are no such sockets."""
@@ -214,15 +214,15 @@ class ProcessLoop(asyncio.BaseEventLoop):
 
     async def getaddrinfo(self, *args: Any, **how: Any) -> NoReturn:  # noqa: ARG002
         """There is no name service."""
-        _refuse("name lookups")
+        _refuse(_NO_TCP)
 
     async def subprocess_exec(self, *args: Any, **how: Any) -> NoReturn:  # noqa: ARG002
         """Nothing real is started."""
-        _refuse("other processes: `World.start` starts one")
+        _refuse("child processes: World.start starts a program on a host")
 
     async def subprocess_shell(self, *args: Any, **how: Any) -> NoReturn:  # noqa: ARG002
         """Nothing real is started."""
-        _refuse("other processes: `World.start` starts one")
+        _refuse("child processes: World.start starts a program on a host")
 
     def add_reader(self, *args: Any) -> NoReturn:  # type: ignore[override]  # noqa: ARG002
         """There are no files to wait for."""
@@ -233,5 +233,8 @@ class ProcessLoop(asyncio.BaseEventLoop):
         _refuse("files and sockets to wait for")
 
 
+_NO_TCP = "TCP connections: run a server of the database with data= in place of servers="
+
+
 def _refuse(what: str) -> NoReturn:
-    raise WorldError(f"a simulated world has no {what}: a test has to put something else in their place")
+    raise WorldError(f"a simulated world has no {what}")

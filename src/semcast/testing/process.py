@@ -25,7 +25,7 @@ from semcast.net.sharing import Exchanges
 from semcast.testing.disk import Platter, SimulatedDisk
 from semcast.testing.driver import TurnDriver
 from semcast.testing.errors import WorldError
-from semcast.testing.host import Host
+from semcast.testing.host import WorldHost
 from semcast.testing.lan import SimulatedSockets, address_of
 from semcast.testing.loop import NumberedTask, ProcessLoop
 from semcast.testing.records import Records
@@ -46,7 +46,7 @@ class Process:
         records: what its members do.
     """
 
-    def __init__(self, host: Host, number: int, rng: Random, records: Records) -> None:
+    def __init__(self, host: WorldHost, number: int, rng: Random, records: Records) -> None:
         self.host = host
         self.number = number
         self.simulated = True
@@ -231,7 +231,10 @@ class Process:
 
     def open_disk(self, data: Path, group: str, name: str) -> SimulatedDisk:
         """On the disk of the host."""
-        platter = self.host.platters.setdefault((str(data), group, name), Platter())
+        key = str(data), group, name
+        if key not in self.host.platters:
+            self.host.platters[key] = Platter(self.host.scratch)
+        platter = self.host.platters[key]
         rng = Random(self._rng.getrandbits(64))
         made = SimulatedDisk(data / group / name, platter, self._scheduler, rng, self.wall() // 1_000_000)
         self._disks.append(made)

@@ -18,10 +18,11 @@ from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.scheduler import Scheduler
 from semcast.specs import Verdict
 from semcast.testing.errors import WorldError
-from semcast.testing.host import Host
+from semcast.testing.host import WorldHost
 from semcast.testing.lan import Lan
 from semcast.testing.process import Process, Program
 from semcast.testing.records import Records, violated
+from semcast.testing.scratch import Scratch
 from semcast.testing.standins import StandIns
 
 _BANDWIDTH = 1_000_000_000
@@ -81,7 +82,8 @@ class World:
         )
         self._network = network
         lan = Lan(self._scheduler, network, names)
-        self._hosts = {name: Host(name, number, lan) for number, name in enumerate(names)}
+        self._scratch = Scratch()
+        self._hosts = {name: WorldHost(name, number, lan, self._scratch) for number, name in enumerate(names)}
         self._records = Records(seed)
         self._processes: list[Process] = []
         self._programs: dict[str, tuple[Program, Sequence[Any]]] = {}  # what was started last on a host
@@ -91,7 +93,7 @@ class World:
         self._swept = 0
         self._running = False
         self._failed: Process | None = None
-        weakref.finalize(self, _bury, self._processes)  # where a test does not close it
+        weakref.finalize(self, _bury, self._processes, self._scratch)  # where a test does not close it
 
     # About it
 
@@ -265,7 +267,7 @@ class World:
 
     def close(self) -> None:
         """Let go of all programs. What is left of those that crashed is closed now, and not before."""
-        _bury(self._processes)
+        _bury(self._processes, self._scratch)
 
     def __enter__(self) -> "World":
         return self
@@ -275,7 +277,7 @@ class World:
 
     # Inside
 
-    def _host(self, name: str) -> Host:
+    def _host(self, name: str) -> WorldHost:
         if name not in self._hosts:
             raise WorldError(f"there is no host {name!r}, only {', '.join(self._hosts)}")
         return self._hosts[name]
@@ -335,9 +337,10 @@ class World:
         return error
 
 
-def _bury(processes: Iterable[Process]) -> None:
+def _bury(processes: Iterable[Process], scratch: Scratch) -> None:
     for process in processes:
         process.bury()
+    scratch.remove()
 
 
 def _tell(ended: Callable[[Process], None] | None, process: Process) -> None:

@@ -15,7 +15,7 @@ from semcast.protocols.pieces import CONTROL_BYTES, Courier, Piece, Puzzles
 from semcast.protocols.semantic.frames import Data, Notice, Request
 from semcast.protocols.semantic.repair import Repairs
 from semcast.protocols.vsync import DetectorSettings, Order, VsyncSettings, changes
-from semcast.protocols.vsync.batches import Standing as Adopted
+from semcast.protocols.vsync.batches import InstanceStanding as Adopted
 from semcast.protocols.vsync.bulk import is_bulky, is_wide, most_bytes
 from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.consensus_frames import Ack, Decision, Estimate, Instance, Proposal, Summons

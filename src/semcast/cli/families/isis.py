@@ -15,12 +15,13 @@ from semcast.sim.scenario import Fixed, Scenario
 def _add_run(parser: argparse.ArgumentParser) -> None:
     """`--policy` is declared with the ring, which has one, too."""
     parser.add_argument(
-        "--resilience", help="isis: who has causes before they are acted on: safe, all, or a number"
+        "--resilience",
+        help="isis: members that must have a message before its effects leave: safe, all, or a number",
     )
 
 
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--policy", help="isis: how groups are kept in order")
+    parser.add_argument("--policy", help="isis: how causal order between groups is kept")
     _add_run(parser)
 
 

@@ -13,7 +13,8 @@ from semcast.sim.scenario import Scenario
 def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
-        help="ring: what to do when the application is too slow; isis: how groups are kept in order",
+        help="ring: what to do when the application is too slow; isis: how causal order between groups is"
+        " kept",
     )
     parser.add_argument(
         "--safe-every", type=int, metavar="N", help="ring: send each N-th message with order safe"

@@ -11,6 +11,8 @@ from semcast.group.registry import FAMILIES, Family, Site
 from semcast.group.settings import GroupSettings, parse_duration, parse_size
 from semcast.obsolescence import Purging
 from semcast.protocols.isis import ISIS, Isis, IsisSettings, Policy
+from semcast.protocols.isis.settings import ACK_DELAY
+from semcast.protocols.isis.structure import Structure
 from semcast.protocols.vsync import VsyncSettings
 
 _WRAPPER = 32
@@ -23,7 +25,11 @@ class IsisGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
     """What can be set about a program in a causal domain."""
 
     between: str = "conservative"
-    """How causal order is kept between groups, the same at all programs: `conservative` or `full`."""
+    """How causal order is kept between groups, the same at all programs: `conservative`, `full`, `blocks` or
+    `epochs`."""
+    structure: str | tuple[tuple[str, ...], ...] = "any"
+    """With `blocks`, how groups overlap: `any`, `acyclic`, or the sets of groups that one program may be in
+    together. A join that contradicts it is refused. The same at all programs."""
     resilience: str = "safe"
     """Who must have the causes of a message before a program acts on them in another group: `safe`, `all`, or
     how many failures they must survive."""
@@ -38,6 +44,12 @@ class IsisGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
         known = [policy.value for policy in Policy]
         if self.between not in known:
             raise ConfigurationError(f"policy {self.between!r}: between groups there are {', '.join(known)}")
+        try:
+            Structure(self.structure)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from error
+        if self.structure != "any" and self.between != Policy.BLOCKS.value:
+            raise ConfigurationError(f"structure says something with policy blocks only, not {self.between}")
         if self.resilience not in ("safe", "all") and not self.resilience.isdecimal():
             raise ConfigurationError(
                 f"resilience {self.resilience!r}: there are safe, all, or a number of failures"
@@ -52,6 +64,7 @@ def isis_settings(settings: GroupSettings, packet: int = 1300) -> IsisSettings:
     return IsisSettings(
         policy=Policy(settings.between),
         resilience=settings.resilience,
+        structure=settings.structure,
         credit=settings.credit,
         send_messages=settings.send_messages,
         send_bytes=parse_size(settings.send_bytes),
@@ -69,6 +82,7 @@ def isis_settings(settings: GroupSettings, packet: int = 1300) -> IsisSettings:
             frame_bytes=packet - _WRAPPER,
             greeting=SECOND,
             linger=SECOND,
+            ack_delay=ACK_DELAY,
             detector=detector_settings(parse_duration(settings.token_loss)),
         ),
     )

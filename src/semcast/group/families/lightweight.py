@@ -36,7 +36,7 @@ class LightweightGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_
         if "@" in self.name:
             raise ConfigurationError(f"name {self.name!r}: only clients of daemons have an @")
         if self.policy == "block":
-            raise ConfigurationError("policy block: in a domain nobody waits for a slow program")
+            raise ConfigurationError("policy block is not available in a domain: choose purge or leave")
 
 
 def lightweight_settings(settings: GroupSettings) -> LightweightSettings:

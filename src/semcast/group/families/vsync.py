@@ -29,6 +29,7 @@ WINDOW_BYTES = 2 << 20
 REPAIR_BYTES = WINDOW_BYTES // 2
 _RTO_MIN = 20 * MILLISECOND
 """A busy machine takes its time to answer."""
+_LAG = 50 * MILLISECOND
 _PATIENCE = SECOND
 """How long one member waits for the others, at most."""
 _CHOICES = {
@@ -106,6 +107,7 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> Vsyn
         queue_messages=settings.queue_messages,
         queue_bytes=parse_size(settings.queue_bytes),
         reserve_bytes=parse_size(settings.reserve),
+        lag=_LAG,
         fair=True,
         window_bytes=WINDOW_BYTES,
         repair_bytes=REPAIR_BYTES,
@@ -157,6 +159,17 @@ def _forgets(settings: GroupSettings) -> int:
     return 0 if settings.data else settings.minimum
 
 
+def _advice(settings: GroupSettings) -> str:
+    """A group without founders never begins, which no member can see from where it is."""
+    assert isinstance(settings, SynchronySettings)
+    if settings.bootstrap or settings.minimum:
+        return f"do {max(1, settings.minimum)} founders run, with the same settings and keys?"
+    return (
+        "it may join a group, but not form one. To form the first view, set minimum= at all members (more"
+        " than half of those that start), or bootstrap=True at one of them"
+    )
+
+
 def _largest(site: Site) -> int:
     return largest_message(site.settings, site.packet)
 
@@ -179,6 +192,7 @@ FAMILY = FAMILIES.register(
         transfers=True,
         admits=True,
         forgets=_forgets,
+        advice=_advice,
         visiting={"minimum": 0, "bootstrap": False},
         tailing="purge",
     )

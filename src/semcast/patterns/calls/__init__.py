@@ -1,6 +1,7 @@
 """Calls: a request to a group, and the answers of its members. Pure, over any group with agreed views."""
 
-from semcast.patterns.calls.envelope import ALL, ENVELOPE, MARK, ONE, Ask, Say, Whisper, encode, marked, read
+from semcast.core.marks import MARK
+from semcast.patterns.calls.envelope import ALL, ENVELOPE, ONE, Ask, Say, Whisper, encode, marked, read
 from semcast.patterns.calls.machine import Calls, CallsFullError
 from semcast.patterns.calls.notes import Notes
 from semcast.patterns.calls.values import (

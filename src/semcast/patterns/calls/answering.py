@@ -42,6 +42,10 @@ class Answering:
     def __contains__(self, key: Key) -> bool:
         return key in self._open
 
+    def get(self, key: Key) -> CallRequest | None:
+        """One of them."""
+        return self._open.get(key)
+
     def pop(self, key: Key) -> CallRequest | None:
         """It is over; returns it if it was there."""
         request = self._open.pop(key, None)

@@ -1,20 +1,16 @@
 """What calls are on the wire: ordinary messages of the group, with a mark where others have an annotation.
 
-The mark is a k-enumeration that replaces nothing, with a base that no position ever has. So nothing becomes
-obsolete because of a call, a call never becomes obsolete, and the payloads of all other messages are what
-programs sent. Who reads looks at the annotation of a run of messages, never at a payload.
+So the payloads of all other messages are what programs sent (`core.marks`). Who reads looks at the annotation
+of a run of messages, never at a payload.
 """
 
 from typing import Annotated
 
 import msgspec
 
-from semcast.core.annotations import KEnumeration
 from semcast.core.ids import MAX_NAME, MAX_NUMBER, MemberId
+from semcast.core.marks import is_mark
 from semcast.core.messages import Batch
-
-MARK = KEnumeration(MAX_NUMBER, 0, total=True)
-"""The annotation of whatever calls send."""
 
 ALL, ONE = 0, 1
 """Whom a request is for: everybody in the view in which it is delivered, or one of them."""
@@ -63,12 +59,12 @@ _decoder: msgspec.msgpack.Decoder[Envelope] = msgspec.msgpack.Decoder(Envelope)
 def marked(batch: Batch) -> bool:
     """Whether a run of messages, which is one message then, belongs to calls.
 
+    >>> from semcast.core.marks import MARK
     >>> from semcast.core.messages import batch_of
     >>> marked(batch_of(MemberId("p"), 1, [b"x"], MARK)), marked(batch_of(MemberId("p"), 1, [b"x"]))
     (True, False)
     """
-    note = batch.annotation
-    return type(note) is KEnumeration and note.base == MAX_NUMBER and not note.bitmap
+    return is_mark(batch.annotation)
 
 
 def read(payload: bytes) -> Envelope | None:

@@ -8,9 +8,9 @@ delivers its own request, not of the one in which it called; replies that come b
 answer requests of earlier views, too; a majority is one of all who were asked, also of those who departed;
 where too few are left the call returns at once; what somebody says after it has departed does not count.
 
-Deviation: the paper sends replies point to point. Here they are multicast: they arrive in causal or total
-order where the group has it, a reply and a departure cannot cross, and everybody knows which requests for
-one member are done.
+Deviation: the paper sends replies point to point. In a causal domain that is so, too (`direct`), but for
+requests for one member: everybody has to know which of them are done. In other groups replies are multicast:
+they arrive in causal or total order where the group has it, and a reply and a departure cannot cross.
 """
 
 from collections import deque
@@ -57,7 +57,7 @@ class Calls:
         numbers: of its calls, growing; a member that leaves the group and comes back goes on with them.
 
     >>> from semcast.core.messages import batch_of
-    >>> from semcast.patterns.calls.envelope import MARK
+    >>> from semcast.core.marks import MARK
     >>> p, q = MemberId("p"), MemberId("q")
     >>> at_p, at_q = Calls(p), Calls(q)
     >>> at_q.serves = True
@@ -94,6 +94,10 @@ class Calls:
         self.counts = CallCounts()
         self.outgoing: deque[bytes] = deque()
         """What has to be multicast, each as one message with the mark, in this order."""
+        self.direct = False
+        """Whether answers go to the caller alone, where nobody else has to know of them."""
+        self.letters: deque[tuple[MemberId, bytes]] = deque()
+        """What has to be sent to one member alone."""
         self.view: View | None = None
         """The view that what is delivered now belongs to."""
         self.notes = notes or Notes()
@@ -130,7 +134,8 @@ class Calls:
 
     def answer(self, key: Key, body: bytes, *, error: bool = False) -> None:
         """The program answers a request that it was given."""
-        if self._answering.pop(key) is None:
+        request = self._answering.pop(key)
+        if request is None:
             self.counts.orphaned += 1
             return
         if len(body) > self._limits.body:
@@ -139,7 +144,7 @@ class Calls:
             self.counts.failed += 1
         else:
             self.counts.answered += 1
-        self._say(key, ERROR if error else REPLY, body)
+        self._say(request, ERROR if error else REPLY, body)
 
     def take_effects(self) -> Sequence[Effect]:
         """What the program has to know or do, since the last time."""
@@ -246,26 +251,31 @@ class Calls:
         self.counts.asked += 1
         if not self.serves:
             self.counts.abstained += 1
-            self._say(key, ABSTAINS, b"")
+            self._say(request, ABSTAINS, b"")
         elif key in self._answering:
             self.counts.duplicates += 1
         elif not self._answering.room_for(request.caller, len(request.payload)):
             self.counts.refused += 1
-            self._say(key, ERROR, b"too many requests wait here")
+            self._say(request, ERROR, b"too many requests wait here")
         else:
             self._answering.add(request)
             self.notes.run(key)
             self._effects.append(Run(request))
 
-    def _say(self, key: Key, what: int, body: bytes) -> None:
+    def _say(self, request: CallRequest, what: int, body: bytes) -> None:
         """CallAnswer, unless the caller is gone or too much waits to be sent."""
+        key = request.key
         if key[0] not in self._present:
             self.counts.orphaned += 1
-        elif len(self.outgoing) >= self._limits.unsent:
+        elif len(self.outgoing) + len(self.letters) >= self._limits.unsent:
             self.counts.dropped += 1
         else:
             self.notes.said(key, _SAID[what])
-            self.outgoing.append(encode(Say(*key, what, body)))
+            said = encode(Say(*key, what, body))
+            if self.direct and not request.one:
+                self.letters.append((key[0], said))
+            else:
+                self.outgoing.append(said)
 
     # Views
 
@@ -308,3 +318,4 @@ class Calls:
         self._duties.clear()
         self._effects += [Forget(key) for key in self._answering.clear()]
         self.outgoing.clear()
+        self.letters.clear()

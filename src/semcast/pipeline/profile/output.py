@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.frames import REAL, TEXT, WHOLE, small_frame
-from semcast.pipeline.profile.job import Profile
 from semcast.pipeline.profile.merge import EXACT_BITS
+from semcast.pipeline.profile.profiling import Profile
 from semcast.pipeline.profile.summary import StreamProfile
 from semcast.pipeline.writing import write_table
 

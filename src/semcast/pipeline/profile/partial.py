@@ -132,7 +132,7 @@ class Cut:
 
 
 @dataclass(slots=True)
-class Rows:
+class SegmentRows:
     """The good rows of a segment, in arrays."""
 
     stream: pa.DictionaryArray
@@ -149,7 +149,7 @@ class Rows:
     bytes: Ints
 
 
-def fold(rows: Rows, cut: Cut, segment: Segment) -> Iterator[pa.RecordBatch]:
+def fold(rows: SegmentRows, cut: Cut, segment: Segment) -> Iterator[pa.RecordBatch]:
     """The rows of `PARTIAL` for one segment, of which `segment` says where it is and what was left out."""
     streams = len(rows.stream.dictionary)
     if streams > MOST_STREAMS or not len(rows.ts):
@@ -190,7 +190,7 @@ def _row(of: Segment, **values: object) -> pa.RecordBatch:
 class _Ordered:
     """Rows sorted by stream, then by `seq`; `edges` are where streams begin and end."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: SegmentRows) -> None:
         self._streams = rows.stream.dictionary
         codes = rows.stream.indices.to_numpy().astype(np.int64)
         order = _order(codes, rows.seq, len(self._streams))

@@ -67,7 +67,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FileRows:
     """The rows of some files with the same columns."""
 
     judged: Callable[[], DataFrame]
@@ -87,7 +87,7 @@ class Trace:
     """Files that were found, and how to read them. Nothing has been read of them but names and types."""
 
     spark: SparkSession
-    tables: tuple[Rows, ...]
+    tables: tuple[FileRows, ...]
     max_bad: int
 
     @property
@@ -127,11 +127,11 @@ def check_rows(rows: DataFrame, *, max_bad: int = 0) -> Trace:
     return Trace(rows.sparkSession, (_rows(table, columns),), max_bad)
 
 
-def _parquet(spark: SparkSession, sources: tuple[Source, ...], columns: Columns) -> Rows:
+def _parquet(spark: SparkSession, sources: tuple[Source, ...], columns: Columns) -> FileRows:
     row_groups = _row_groups(sources, columns)
     if row_groups is None:
         return _rows(parquet_table(spark, sources), columns)
-    return Rows(
+    return FileRows(
         lambda: _judged(parquet_table(spark, sources), columns),
         _layout(row_groups.roles, sources),
         sources,
@@ -150,10 +150,10 @@ def _row_groups(sources: tuple[Source, ...], columns: Columns) -> RowGroups | No
         raise TraceError(str(error)) from error
 
 
-def _rows(table: Table, columns: Columns) -> Rows:
+def _rows(table: Table, columns: Columns) -> FileRows:
     played = [role for role, cell in _cells(table, columns).items() if cell is not None]
     layout = _layout(played, table.sources, header=table.header)
-    return Rows(lambda: _judged(table, columns), layout, table.sources, table.text)
+    return FileRows(lambda: _judged(table, columns), layout, table.sources, table.text)
 
 
 def _layout(played: Collection[str], sources: tuple[Source, ...], *, header: bool = False) -> Layout:

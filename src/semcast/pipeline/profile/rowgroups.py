@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from semcast.pipeline.profile.partial import UPDATE, Cut, Ints, Reals, Rows, Segment, fold
+from semcast.pipeline.profile.partial import UPDATE, Cut, Ints, Reals, Segment, SegmentRows, fold
 from semcast.pipeline.profile.scan import TASK_BITS, Mapper, UnequalPassesError, constant, kind_places
 
 _CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD"}
@@ -23,7 +23,7 @@ _EVENT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowGroupSpan:
     """Some row groups of a file that follow each other."""
 
     path: str
@@ -116,9 +116,9 @@ def _plain(role: str, kind: pa.DataType) -> bool:
     return small
 
 
-def _tasks(files: Sequence[Footer], most: int) -> list[list[Stretch]]:
+def _tasks(files: Sequence[Footer], most: int) -> list[list[RowGroupSpan]]:
     """Work for tasks of about so many rows; a stretch has no more unless a single row group has."""
-    tasks: list[list[Stretch]] = []
+    tasks: list[list[RowGroupSpan]] = []
     room = 0
     for stretch in (stretch for footer in files for stretch in _stretches(footer, most)):
         if stretch.rows > room or not tasks:
@@ -129,17 +129,17 @@ def _tasks(files: Sequence[Footer], most: int) -> list[list[Stretch]]:
     return tasks
 
 
-def _stretches(footer: Footer, most: int) -> Iterator[Stretch]:
+def _stretches(footer: Footer, most: int) -> Iterator[RowGroupSpan]:
     held: list[int] = []
     before = rows = 0
     for number, size in enumerate(footer.rows):
         if held and rows + size > most:
-            yield Stretch(footer.path, footer.stream, tuple(held), before, rows)
+            yield RowGroupSpan(footer.path, footer.stream, tuple(held), before, rows)
             held, before, rows = [], before + rows, 0
         held.append(number)
         rows += size
     if rows:
-        yield Stretch(footer.path, footer.stream, tuple(held), before, rows)
+        yield RowGroupSpan(footer.path, footer.stream, tuple(held), before, rows)
 
 
 def reading(row_groups: RowGroups, cut: Cut) -> tuple[int, Mapper]:
@@ -151,7 +151,7 @@ def reading(row_groups: RowGroups, cut: Cut) -> tuple[int, Mapper]:
 def _read(
     batches: Iterator[pa.RecordBatch],
     *,
-    tasks: Sequence[Sequence[Stretch]],
+    tasks: Sequence[Sequence[RowGroupSpan]],
     roles: Mapping[str, str],
     cut: Cut,
 ) -> Iterator[pa.RecordBatch]:
@@ -172,7 +172,7 @@ def _read(
                 )
 
 
-def _tables(stretch: Stretch, roles: Mapping[str, str], most: int) -> Iterator[pa.Table]:
+def _tables(stretch: RowGroupSpan, roles: Mapping[str, str], most: int) -> Iterator[pa.Table]:
     texts = [name for role, name in roles.items() if role in _TEXTS]
     columns = list(dict.fromkeys(roles.values()))
     try:
@@ -186,7 +186,7 @@ def _tables(stretch: Stretch, roles: Mapping[str, str], most: int) -> Iterator[p
         raise UnreadableError(f"{stretch.path}: cannot be read: {error}") from error
 
 
-def _checked(table: pa.Table, roles: Mapping[str, str], source: str, start: int) -> tuple[int, Rows]:
+def _checked(table: pa.Table, roles: Mapping[str, str], source: str, start: int) -> tuple[int, SegmentRows]:
     """How many rows are not good, and the rows if all are."""
     cells = {role: table[name] for role, name in roles.items()}
     size = len(table)
@@ -204,8 +204,8 @@ def _checked(table: pa.Table, roles: Mapping[str, str], source: str, start: int)
     if count:
         nothing = pa.array([], pa.string()).dictionary_encode()
         empty = np.zeros(0, np.int64)
-        return count, Rows(nothing, empty, empty.astype(np.float64), nothing, empty, empty)
-    return 0, Rows(_used(stream), seq, ts, key, kind, length)
+        return count, SegmentRows(nothing, empty, empty.astype(np.float64), nothing, empty, empty)
+    return 0, SegmentRows(_used(stream), seq, ts, key, kind, length)
 
 
 def _text(column: pa.ChunkedArray) -> tuple[pa.DictionaryArray, Ints]:

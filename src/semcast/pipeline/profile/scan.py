@@ -17,7 +17,17 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from semcast.pipeline.paths import local_path
-from semcast.pipeline.profile.partial import KINDS, SAMPLE, Cut, Ints, Problem, Rows, Segment, fold, gathered
+from semcast.pipeline.profile.partial import (
+    KINDS,
+    SAMPLE,
+    Cut,
+    Ints,
+    Problem,
+    Segment,
+    SegmentRows,
+    fold,
+    gathered,
+)
 
 Mapper = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What `mapInArrow` calls."""
@@ -215,7 +225,7 @@ def _as_flags(column: pa.ChunkedArray) -> Flags:
     return found
 
 
-def _rows(table: pa.Table, good: Flags, layout: Layout, file: str | None, start: int) -> Rows:
+def _rows(table: pa.Table, good: Flags, layout: Layout, file: str | None, start: int) -> SegmentRows:
     places = np.flatnonzero(good)
     if len(places) < len(table):
         table = table.take(pa.array(places))
@@ -224,7 +234,7 @@ def _rows(table: pa.Table, good: Flags, layout: Layout, file: str | None, start:
     else:
         stream = constant(_stream_of(layout.streams, file), len(table))
     kind = table["kind"].combine_chunks().dictionary_encode()
-    return Rows(
+    return SegmentRows(
         stream,
         table["seq"].to_numpy() if layout.numbered else start + places,
         table["ts"].to_numpy(),

@@ -20,14 +20,14 @@ from semcast.pipeline.failures import failures, reason
 from semcast.pipeline.frames import keep
 from semcast.pipeline.profile.merge import MERGED, merging
 from semcast.pipeline.profile.partial import PARTIAL, SAMPLE, Cut, Segment, decoded
-from semcast.pipeline.profile.read import Rows, Trace
+from semcast.pipeline.profile.read import FileRows, Trace
 from semcast.pipeline.profile.rowgroups import reading
 from semcast.pipeline.profile.scan import ROW, Block, Counted, folding_sorted, numbering, scanning
 from semcast.pipeline.profile.sources import TraceError
 from semcast.pipeline.profile.validate import (
     BadRows,
     StreamFacts,
-    Stretch,
+    StreamSegment,
     bad_rows,
     blocks_of,
     check_files,
@@ -168,12 +168,12 @@ def _compare(before: Iterable[StreamFacts], after: Iterable[StreamFacts], copies
     assert all(facts.in_order for facts in after)
 
 
-def _located(tables: Iterable[Rows], blocks: dict[Block, Counted], schema: pa.Schema) -> DataFrame:
+def _located(tables: Iterable[FileRows], blocks: dict[Block, Counted], schema: pa.Schema) -> DataFrame:
     """The good rows with `file` and `line`, where those are known."""
     return _together([_located_table(table, blocks, schema) for table in tables])
 
 
-def _located_table(table: Rows, blocks: dict[Block, Counted], schema: pa.Schema) -> DataFrame:
+def _located_table(table: FileRows, blocks: dict[Block, Counted], schema: pa.Schema) -> DataFrame:
     judged = table.judged()
     if table.text or table.layout.streams is not None or not table.layout.numbered:
         files = {source.path for source in table.sources}
@@ -186,7 +186,7 @@ def _located_table(table: Rows, blocks: dict[Block, Counted], schema: pa.Schema)
     return judged.where("good").select(*schema.names)
 
 
-def _bursts(stretches: Sequence[Stretch], gap: float) -> Counter[int]:
+def _bursts(stretches: Sequence[StreamSegment], gap: float) -> Counter[int]:
     """Those inside of segments, and those that touch an edge."""
     counts = Counter[int]()
     size = 0

@@ -34,7 +34,7 @@ class BadRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class StreamSegment:
     """The messages of a stream in one segment, in the order of the stream."""
 
     number: int
@@ -52,7 +52,7 @@ class StreamFacts:
     """What one pass over the rows of a stream tells."""
 
     stream: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[StreamSegment, ...]
     """In order; see `in_order`."""
 
     first: int
@@ -140,7 +140,7 @@ def streams_of(
     ordinals = {source.path: source.ordinal for source in sources}
     if any(segment.streams > MOST_STREAMS for segment in segments):
         raise _too_many_streams()
-    found: defaultdict[str, list[Stretch]] = defaultdict(list)
+    found: defaultdict[str, list[StreamSegment]] = defaultdict(list)
     numbered: dict[str, bool] = {}
     for segment in segments:
         shift = 0
@@ -150,7 +150,9 @@ def streams_of(
         for part in segment.parts:
             if numbered.setdefault(part.stream, segment.numbered) != segment.numbered:
                 raise TraceError(f"stream {part.stream}: some of its rows have a seq, others have none")
-            found[part.stream].append(Stretch(segment.number, part.first + shift, part.last + shift, part))
+            found[part.stream].append(
+                StreamSegment(segment.number, part.first + shift, part.last + shift, part)
+            )
     if len(found) > MOST_STREAMS:
         raise _too_many_streams()
     return tuple(_stream_facts(name, found[name]) for name in sorted(found))
@@ -162,7 +164,7 @@ def _too_many_streams() -> TraceError:
     )
 
 
-def _stream_facts(name: str, stretches: list[Stretch]) -> StreamFacts:
+def _stream_facts(name: str, stretches: list[StreamSegment]) -> StreamFacts:
     ordered = sorted(stretches, key=lambda each: (each.first, each.last))
     parts = [each.part for each in ordered]
     kinds = {kind: sum(part.kinds[place] for part in parts) for place, kind in enumerate(KINDS)}

@@ -7,7 +7,7 @@ from semcast.pipeline.report import charts
 from semcast.pipeline.report.charts import Axes, Bars, Mark, Point, Series
 from semcast.pipeline.report.markup import Markup, tag
 from semcast.pipeline.report.svg import COLOURS
-from semcast.pipeline.sweep.figures import Line, Panel, Plot, Row, chosen, filled
+from semcast.pipeline.sweep.figures import FigureLine, Panel, Plot, Row, chosen, filled
 from semcast.pipeline.sweep.spec import PaperNumber
 
 ALONE = (920, 340)
@@ -142,13 +142,13 @@ def _colours(plot: Plot, rows: Sequence[Row]) -> dict[Hashable, int]:
     return {key: number for number, key in enumerate(dict.fromkeys(keys))}
 
 
-def _key(plot: Plot, line: Line, group: Hashable) -> Hashable:
+def _key(plot: Plot, line: FigureLine, group: Hashable) -> Hashable:
     return group if line.by else plot.lines.index(line)
 
 
-def _groups(line: Line, rows: Sequence[Row]) -> list[Hashable]:
+def _groups(line: FigureLine, rows: Sequence[Row]) -> list[Hashable]:
     return list(dict.fromkeys(_group(line, row) for row in rows))
 
 
-def _group(line: Line, row: Row) -> Hashable:
+def _group(line: FigureLine, row: Row) -> Hashable:
     return tuple(row.get(name) for name in line.by)

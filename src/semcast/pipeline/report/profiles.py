@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from semcast.pipeline.profile.job import profile
+from semcast.pipeline.profile.profiling import profile
 from semcast.pipeline.profile.read import read_trace
 from semcast.pipeline.profile.summary import StreamProfile, as_dict
 from semcast.pipeline.report.traces import Figures, Recording, Recordings

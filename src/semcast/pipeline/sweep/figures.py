@@ -49,7 +49,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far apart equal ones may be, as a share of the largest."""
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FigureLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A column as a line, or one line for each combination of the parameters `by`."""
 
     column: str
@@ -74,7 +74,7 @@ class Plot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     title: str
     x: str
-    lines: tuple[Line, ...]
+    lines: tuple[FigureLine, ...]
     x_label: str = ""
     y_label: str = ""
     kind: Literal["lines", "bars"] = "lines"

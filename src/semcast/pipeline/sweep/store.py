@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semcast.pipeline.sweep.spec import PlannedCell, Spec
-from semcast.pipeline.sweep.worker import OUTCOMES, Outcome, as_batch
+from semcast.pipeline.sweep.worker import OUTCOMES, CellOutcome, as_batch
 from semcast.sim.experiments import Value
 
 
@@ -30,13 +30,13 @@ class Store:
         self.folder = folder
         self._waves = folder / "waves"
 
-    def append(self, outcomes: Sequence[Outcome]) -> None:
+    def append(self, outcomes: Sequence[CellOutcome]) -> None:
         """Add a wave."""
         _write(self._waves / f"{uuid4().hex}.parquet", pa.Table.from_batches([as_batch(outcomes)], OUTCOMES))
 
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, CellOutcome]:
         """What was recorded, by cell; of several the good one, else the latest."""
-        found: dict[str, Outcome] = {}
+        found: dict[str, CellOutcome] = {}
         for file in sorted(self._waves.glob("*.parquet"), key=_age):
             for outcome in _read(file):
                 earlier = found.get(outcome.id)
@@ -49,19 +49,19 @@ class Store:
         for file in [*self._waves.glob("*.parquet"), self.folder / "table.parquet"]:
             file.unlink(missing_ok=True)
 
-    def write_table(self, spec: Spec, outcomes: Mapping[str, Outcome]) -> Path:
+    def write_table(self, spec: Spec, outcomes: Mapping[str, CellOutcome]) -> Path:
         """Write the table of the cells that have an outcome."""
         path = self.folder / "table.parquet"
         _write(path, _table(rows_of(spec, outcomes)))
         return path
 
 
-def rows_of(spec: Spec, outcomes: Mapping[str, Outcome]) -> list[dict[str, Value | None]]:
+def rows_of(spec: Spec, outcomes: Mapping[str, CellOutcome]) -> list[dict[str, Value | None]]:
     """A flat record for each cell that has an outcome, in the order of the spec."""
     return [_row(spec, cell, outcomes[cell.id]) for cell in spec.cells if cell.id in outcomes]
 
 
-def _row(spec: Spec, cell: PlannedCell, outcome: Outcome) -> dict[str, Value | None]:
+def _row(spec: Spec, cell: PlannedCell, outcome: CellOutcome) -> dict[str, Value | None]:
     result = msgspec.json.decode(outcome.result, type=dict[str, Value | None])
     head: dict[str, Value | None] = {
         "experiment": spec.experiment,
@@ -90,12 +90,12 @@ def _age(file: Path) -> tuple[int, str]:
     return file.stat().st_mtime_ns, file.name
 
 
-def _read(file: Path) -> Iterable[Outcome]:
+def _read(file: Path) -> Iterable[CellOutcome]:
     try:
         table = pq.read_table(file, schema=OUTCOMES)
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"{file}: {error}") from error
-    return [Outcome(**row) for row in table.to_pylist()]
+    return [CellOutcome(**row) for row in table.to_pylist()]
 
 
 def _write(path: Path, table: pa.Table) -> None:

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from semcast.pipeline.data import data_folder
 from semcast.pipeline.sweep.comparison import Comparison, compared
-from semcast.pipeline.sweep.job import run_waves
 from semcast.pipeline.sweep.spec import Spec
 from semcast.pipeline.sweep.store import Store, rows_of
-from semcast.pipeline.sweep.worker import OK, Function, Outcome
+from semcast.pipeline.sweep.waves import run_waves
+from semcast.pipeline.sweep.worker import OK, CellOutcome, Function
 from semcast.sim.experiments import EXPERIMENTS, Cell, Result, Value
 
 
@@ -118,7 +118,7 @@ def _experiment(name: str, data: Path | None) -> Function:
     return run
 
 
-def _failures(spec: Spec, outcomes: Mapping[str, Outcome]) -> list[Failure]:
+def _failures(spec: Spec, outcomes: Mapping[str, CellOutcome]) -> list[Failure]:
     return [
         Failure(cell.parameters, outcome.status, outcome.error or "")
         for cell in spec.cells

@@ -39,7 +39,7 @@ OUTCOMES_DDL = (
 )
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CellOutcome(msgspec.Struct, frozen=True):
     """What became of a cell."""
 
     id: str
@@ -53,15 +53,17 @@ class Expired(BaseException):
     """The time of a cell is over. Not an Exception, so that no experiment catches it by accident."""
 
 
-def run_cells(function: Function, cells: Sequence[PlannedCell], timeout: float) -> Iterator[Outcome]:
+def run_cells(function: Function, cells: Sequence[PlannedCell], timeout: float) -> Iterator[CellOutcome]:
     """Run cells in this process, in its main thread; each gives an outcome, in their order."""
     for cell in cells:
         began = perf_counter()
         status, error, result = _run(function, cell.parameters, timeout)
-        yield Outcome(cell.id, status, error, msgspec.json.encode(result).decode(), perf_counter() - began)
+        yield CellOutcome(
+            cell.id, status, error, msgspec.json.encode(result).decode(), perf_counter() - began
+        )
 
 
-def as_batch(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
+def as_batch(outcomes: Sequence[CellOutcome]) -> pa.RecordBatch:
     """Outcomes as Arrow."""
     return pa.RecordBatch.from_pylist([msgspec.structs.asdict(outcome) for outcome in outcomes], OUTCOMES)
 

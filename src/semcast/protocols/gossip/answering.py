@@ -30,8 +30,8 @@ from semcast.protocols.gossip.queries import (
     Trouble,
 )
 from semcast.protocols.gossip.reading import OffsetError, OtherLogError, Reading, Stretch
-from semcast.protocols.gossip.runs import item_bytes
 from semcast.protocols.gossip.staging import NoRoomError, StageError
+from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 
 _PART = 1 << 14
@@ -173,11 +173,12 @@ class Answering:
         self._waiting += 1
 
     def _taken(self, source: MemberId, serial: int) -> Answer:
-        """What is said when something is on disk."""
+        """What is said when something is on disk; nothing to who has asked again since."""
 
         def answered(level: str, position: int) -> None:
             self._waiting -= 1
-            self._out.send(source, Taken(serial, position, level == "known"))
+            if level != "again":
+                self._out.send(source, Taken(serial, position, level == "known"))
 
         return answered
 

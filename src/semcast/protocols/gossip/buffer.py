@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
-from semcast.protocols.gossip.runs import Runs
 from semcast.protocols.gossip.spans import Span
+from semcast.protocols.gossip.streamruns import StreamRuns
 
 
 class Kept:
@@ -24,7 +24,7 @@ class Kept:
     __slots__ = ("_latest", "_replaced", "messages")
 
     def __init__(self) -> None:
-        self.messages = Runs()
+        self.messages = StreamRuns()
         self._latest: dict[str, int] = {}
         self._replaced: dict[int, int] = {}
 
@@ -70,6 +70,8 @@ class Kept:
     def drop(self, batch: Batch) -> None:
         """These are not kept any more."""
         self.messages.remove(batch.first)
+        if batch.annotation is None and batch.items is None:
+            return
         if batch.items is not None:
             for seq, item in enumerate(batch.items, batch.first):
                 self._forget_update(seq, item)
@@ -139,17 +141,17 @@ class GossipBuffer:
 
     def _let_go(self, batch: Batch) -> None:
         """Messages that are old enough leave, as far as they are logged."""
-        logged = batch.last if self._logged is None else self._logged.get(batch.sender, 0)
-        kept = self._kept.get(batch.sender)
+        sender = batch.sender
+        kept = self._kept.get(sender)
         if kept is None or kept.messages.at(batch.first) is not batch:
             return
-        if logged < batch.last:
-            self._old.setdefault(batch.sender, []).append(batch)
+        if self._logged is not None and self._logged.get(sender, 0) < batch.last:
+            self._old.setdefault(sender, []).append(batch)
             return
         kept.drop(batch)
         self._count -= len(batch.payloads)
         if not len(kept.messages):
-            del self._kept[batch.sender]
+            del self._kept[sender]
 
     def forget(self, stream: MemberId) -> None:
         """The stream is over, and all of it that anybody has is in a log."""

@@ -7,6 +7,9 @@ clears. Senders of which nothing is known count as idle with 0: they are not in 
 Deviation: the hash is salted with the gossiper and its round. The paper's "collision-free" hash could hide
 a difference for as long as both are idle; here a collision lasts one round. What is salted is a sum of one
 number for each mark, which costs as much as changed, and not as much as there is.
+
+Deviation: who has another hash is not told all marks, but some: where hundreds of senders pause now and then,
+hashes hardly ever agree, and a difference is most likely about what was marked last.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +20,9 @@ from semcast.core.ids import MemberId
 from semcast.protocols.gossip.frames import Entry
 
 _MODULUS = 1 << 256
+_TOLD = 64
+"""Marks in one answer: half of them the latest, the others in turn with the rounds, so that none is left out
+for good."""
 
 
 class IdleMarks:
@@ -52,9 +58,21 @@ class IdleMarks:
         """Of all marks, as the gossiper of a round would have it; None without any."""
         return _salted(self._sum, gossiper, number) if self._marks else None
 
-    def entries(self) -> Iterable[Entry]:
-        """All marks."""
-        return self._marks.items()
+    def some(self, number: int) -> list[Entry]:
+        """What who asks in this round is told.
+
+        >>> marks, p = IdleMarks(), [MemberId(f"p{number}") for number in range(128)]
+        >>> for each in p: marks.mark(each, 1)
+        >>> [[str(told[place][0]) for place in (0, 31, 32, 63)] for told in (marks.some(1), marks.some(2))]
+        [['p127', 'p96', 'p63', 'p32'], ['p127', 'p96', 'p31', 'p0']]
+        """
+        latest = list(reversed(self._marks.items()))  # in the order in which they were marked
+        if len(latest) <= _TOLD:
+            return latest
+        half = _TOLD // 2
+        rest = latest[half:]
+        turn = number * half % len(rest)
+        return latest[:half] + (rest[turn:] + rest[:turn])[:half]
 
     def _clear(self, stream: MemberId) -> None:
         before = self._marks.pop(stream, None)

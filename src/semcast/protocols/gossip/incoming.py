@@ -62,8 +62,7 @@ class Incoming:
             self._fetching.came(batch)
         desk.idle.data(frame.sender, batch.last)
         before = stream.known
-        stream.hear_of(batch.last, desk.round)
-        for part in self._receiver.take(stream, batch):
+        for part in self._receiver.take(stream, batch, desk.round):
             desk.buffer.add(part, desk.round)
         if self._settings.eager and before + 1 < frame.first:
             self._ask_at_once(now, stream, before + 1, frame.first - 1)

@@ -8,7 +8,7 @@ from semcast.core.annotations import Item
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.data import Data, data_of
-from semcast.protocols.gossip.runs import cost_of
+from semcast.protocols.gossip.streamruns import cost_of
 
 
 class Joining:

@@ -2,7 +2,19 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from semcast.core.ids import MemberId
+
+
+class Batched(msgspec.Struct, frozen=True):
+    """Where a batch is, or was: its messages may have left the log."""
+
+    sender: MemberId
+    first: int
+    last: int
+    position: int | None = None
+    """Of its first message; None until it has one."""
 
 
 class Keys:
@@ -10,25 +22,42 @@ class Keys:
 
     >>> keys, log = Keys(2), MemberId("log")
     >>> for number, key in enumerate((b"a", b"b", b"c"), 1):
-    ...     keys.add(key, log, number)
-    >>> keys.get(b"a"), keys.get(b"c")
-    (None, (MemberId(name='log', incarnation=0), 3))
+    ...     keys.add(key, log, number, 1)
+    >>> keys.place(log, 2, 3, 40)
+    >>> keys.get(b"a"), keys.get(b"c").first, keys.get(b"c").position
+    (None, 3, 41)
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._keys: dict[bytes, tuple[MemberId, int]] = {}
+        self._keys: dict[bytes, Batched] = {}
+        self._unplaced: dict[MemberId, list[bytes]] = {}
 
-    def add(self, key: bytes, sender: MemberId, first: int) -> None:
-        """A batch was published, as messages of this stream from `first` on."""
-        self._keys[key] = sender, first
+    def add(self, key: bytes, sender: MemberId, first: int, count: int, position: int | None = None) -> None:
+        """A batch was published, as so many messages of this stream from `first` on."""
+        self._keys[key] = Batched(sender, first, first + count - 1, position)
+        if position is None:
+            self._unplaced.setdefault(sender, []).append(key)
         if len(self._keys) > self._most:
             del self._keys[next(iter(self._keys))]
 
-    def get(self, key: bytes) -> tuple[MemberId, int] | None:
+    def place(self, sender: MemberId, first: int, last: int, position: int) -> None:
+        """Messages of a stream were given positions, from this one on."""
+        left = []
+        for key in self._unplaced.pop(sender, ()):
+            batch = self._keys.get(key)
+            if batch is not None and first <= batch.first <= last:
+                at = position + batch.first - first
+                self._keys[key] = Batched(sender, batch.first, batch.last, at)
+            elif batch is not None:
+                left.append(key)
+        if left:
+            self._unplaced[sender] = left
+
+    def get(self, key: bytes) -> Batched | None:
         """Where its batch is, if it is known."""
         return self._keys.get(key)
 
-    def all(self) -> Iterator[tuple[bytes, MemberId, int]]:
+    def all(self) -> Iterator[tuple[bytes, Batched]]:
         """The oldest first."""
-        return ((key, sender, first) for key, (sender, first) in self._keys.items())
+        return iter(self._keys.items())

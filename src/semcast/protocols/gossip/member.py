@@ -24,6 +24,7 @@ from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
     Digest,
+    Disown,
     Gossip,
     Idle,
     Members,
@@ -393,9 +394,16 @@ class Member(Stack):
             self.sending.heartbeat(now, repeats=self.repair.repeats_heartbeat)
         else:
             assert timer is GossipTimer.REPORT
+            self._remind_of_forgotten()
             self.session.on_period(now)
             self._see_the_end()
             self.out.set_timer(GossipTimer.REPORT, now + self._soon())
+
+    def _remind_of_forgotten(self) -> None:
+        """The disks that knew which loggers never come back may all be lost: a new log asks who knows."""
+        names, logger = self.roster.disowned, self.session.logger
+        if names and logger is not None:
+            self.out.send(logger, Disown(names))
 
     def _round(self, now: Nanos) -> None:
         self.desk.round += 1
@@ -422,11 +430,12 @@ class Member(Stack):
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
         """Hand over who is there, what will not come, and what is next of each stream."""
-        views = [self.roster.change()] if self._has_news() else []
+        views = [self.roster.change()] if self.roster.changed and self._has_news() else []
         losses = self.receiver.losses()
         batches = self.receiver.deliver(most)
         if batches:
-            self.sending.unblock()
+            if self.sending.blocked:
+                self.sending.unblock()
             if self.fetching.behind:
                 self.fetching.go_on()
         return [*views, *losses, *batches] if views or losses else batches

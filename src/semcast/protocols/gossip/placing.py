@@ -39,6 +39,7 @@ class Placing:
         if found:
             for run in found:
                 self._journal.write(Placed(*run))
+                self._books.keys.place(run.sender, run.first, run.last, run.position)
             self._journal.then(lambda _now: self._placed(found))
 
     def settled(self, now: Nanos) -> Nanos:

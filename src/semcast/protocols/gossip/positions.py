@@ -51,8 +51,8 @@ class Positions:
 
     >>> positions, p = Positions(), MemberId("p")
     >>> runs = positions.place(p, [(1, 3)], 100), positions.place(p, [(4, 4)], 200)
-    >>> positions.next, positions.of(p, 4), positions.at_time(150)
-    (4, 3, 3)
+    >>> positions.next, positions.at_time(150)
+    (4, 3)
     """
 
     def __init__(self) -> None:
@@ -136,12 +136,6 @@ class Positions:
         for place in range(begin, len(self._runs)):
             if self._runs[place].end > position:
                 yield self._runs[place]
-
-    def of(self, sender: MemberId, seq: int) -> int | None:
-        """The position of a message, if it is known."""
-        for run in self.within(sender, seq, seq):
-            return run.position + seq - run.first
-        return None
 
     def after(self, position: int, sender: MemberId) -> int | None:
         """The number of the first message of a stream at a position or after it; None if there is none."""

@@ -15,7 +15,8 @@ from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
-from semcast.obsolescence import Purging, PurgingBuffer
+from semcast.obsolescence import PurgingBuffer
+from semcast.obsolescence.buffer import EAGER
 from semcast.protocols.gossip.ended import Ended
 from semcast.protocols.gossip.reading import matches
 from semcast.protocols.gossip.settings import GossipSettings
@@ -140,15 +141,16 @@ class Receiver:
 
     # In
 
-    def take(self, stream: Stream, batch: Batch) -> list[Batch]:
-        """Messages came; returns those that were missing, and are here now."""
-        if batch.items is not None and self._settings.filter:  # each of them may be unwanted
-            return [part for single in batch.singles() for part in self.take(stream, single)]
-        count = len(batch.payloads)
-        unwanted = self._settings.filter and self._is_unwanted(stream, batch)
-        if not unwanted and stream.expects(batch) and self.room(count) >= count:
+    def take(self, stream: Stream, batch: Batch, number: int) -> list[Batch]:
+        """Messages came in this round; returns those that were missing, and are here now."""
+        count, filter_ = len(batch.payloads), self._settings.filter
+        wanted = not filter_ or (batch.items is None and not self._is_unwanted(stream, batch))
+        if wanted and stream.expects(batch) and self.room(count) >= count:  # as most are
             self._enqueue(stream, batch)
             return [batch]
+        stream.hear_of(batch.last, number)
+        if batch.items is not None and filter_:  # each of them may be unwanted
+            return [part for single in batch.singles() for part in self.take(stream, single, number)]
         following, hold = stream.next + 1, self._settings.hold
         most = hold - self.held()
         if batch.first <= following:  # what comes next is not held for long
@@ -220,9 +222,10 @@ class Receiver:
     def room(self, wanted: int = 1, reserve: int = 0) -> int:
         """How many more messages may wait for the program; what is obsolete leaves if they are too few."""
         limit = self._settings.queue_messages + reserve
-        if len(self._queue) > limit - wanted:
+        queue = self._queue
+        if queue.messages > limit - wanted:
             self.reclaim()
-        left = limit - len(self._queue)
+        left = limit - queue.messages
         return left if left > 0 else 0
 
     def reclaim(self) -> None:
@@ -232,7 +235,7 @@ class Receiver:
 
     def deliverable(self) -> bool:
         """Whether anything waits for the program, or it has yet to be told that something will not come."""
-        return len(self._queue) > 0 or bool(self._lost)
+        return self._queue.messages > 0 or bool(self._lost)
 
     def losses(self) -> list[Lost]:
         """What it has not been told of. A program that does not read is told of few long spans later."""
@@ -261,27 +264,28 @@ class Receiver:
     @property
     def waiting(self) -> int:
         """Messages that wait for the program."""
-        return len(self._queue)
+        return self._queue.messages
 
     def held(self) -> int:
         """Messages that wait for others before them, or for room."""
         return sum([stream.holds for stream in self._lagging.values()])
 
     def _enqueue(self, stream: Stream, batch: Batch) -> None:
-        if batch.items is not None and self._settings.purging is Purging.EAGER:
+        eager, sender = self._settings.purging is EAGER, stream.sender
+        if eager and batch.items is not None:
             self._queue.extend(batch.singles())
         else:
             self._queue.add(batch)
-        self._queued[stream.sender] = self._queued.get(stream.sender, 0) + len(batch.payloads)
+        self._queued[sender] = self._queued.get(sender, 0) + len(batch.payloads)
         stream.settle(batch.last)
-        if self._settings.purging is Purging.EAGER:  # else nothing is purged before there is no room
+        if eager:  # else nothing is purged before there is no room
             self._tell_purged()
 
     def _tell_purged(self) -> None:
         for purged in self._queue.take_purged():
             self._out.deliver(purged)
-            self._stats.purged_delivery += 1
-            self._leave(purged.id.sender, 1)
+            self._stats.purged_delivery += purged.count
+            self._leave(purged.sender, purged.count)
 
     def _leave(self, sender: MemberId, count: int) -> None:
         left = self._queued[sender] - count

@@ -163,6 +163,9 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
     key: bytes
     sender: MemberId
     first: int
+    position: int | None = None
+    """Of the first message."""
+    count: int = 1
 
 
 class Staged(msgspec.Struct, frozen=True, array_like=True, tag=24):

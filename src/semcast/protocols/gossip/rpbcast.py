@@ -54,10 +54,13 @@ class Rpbcast(Repair):
         desk.peers.asked(desk.round, target, now)
         room = not asked
         log, logged = desk.logged.some(desk.round) if room else (None, [])
+        if gap:  # asks for that alone: the rounds compare what is known
+            desk.out.send(target, Gossip(desk.round, asked, None, logged, log, gap=True))
+            return
         idle = desk.idle.hash(desk.me, desk.round)
         members = desk.members(desk.me, desk.round)
-        lacks = 0 if gap else desk.lacks_of(target)
-        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, gap, lacks))
+        lacks = desk.lacks_of(target)
+        desk.out.send(target, Gossip(desk.round, asked, idle, logged, log, members, lacks=lacks))
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> bool:
         """Gossip, and what answers it."""
@@ -83,8 +86,8 @@ class Rpbcast(Repair):
         forgotten = desk.serve(now, source, frame.wanted, frame.round)
         if desk.settings.logs:
             desk.note_forgotten(source, forgotten, frame.round)
-        if frame.idle != desk.idle.hash(source, frame.round):
-            for part in entries(desk.idle.entries()):
+        if not frame.gap and frame.idle != desk.idle.hash(source, frame.round):
+            for part in entries(desk.idle.some(frame.round)):
                 if part:
                     desk.stats.control_frames += 1
                     desk.out.send(source, Heartbeats(frame.round, part))

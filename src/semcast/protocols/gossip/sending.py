@@ -17,9 +17,9 @@ from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Idle
 from semcast.protocols.gossip.joining import Joining
 from semcast.protocols.gossip.rate import Rate
-from semcast.protocols.gossip.runs import item_bytes
 from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
+from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.protocols.gossip.timers import GossipTimer
 from semcast.protocols.semantic.answers import LENGTH
 from semcast.protocols.semantic.exchange import frame_end

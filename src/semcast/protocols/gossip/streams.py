@@ -19,6 +19,8 @@ from semcast.protocols.gossip.spans import Span, Spans, first_of, within
 
 WANTED = 512
 """Messages of a stream that are asked for at a time."""
+_NONE = Spans()
+"""Of streams without gaps, which are most; nothing is ever added to it."""
 
 
 class Stream:
@@ -54,7 +56,7 @@ class Stream:
         """What came out of order, or waits for room in the queue: runs, by their first numbers."""
         self.holds = 0
         """How many messages that is."""
-        self.skipped = Spans()
+        self.skipped = _NONE
         """What will not come, beyond `next`."""
         self.last: int | None = None
         """Where it ends, once a logger has closed it."""
@@ -65,8 +67,8 @@ class Stream:
         self.lagging: dict[MemberId, Stream] = {}
         """Where a stream enters itself when something of it may be missing."""
         self._gaps = False  # whether there may be anything in the next two, or in `skipped`
-        self._have = Spans()  # what is held or skipped
-        self._noted = Spans()
+        self._have = _NONE  # what is held or skipped
+        self._noted = _NONE
         self._overdue = start
         self._heard: list[tuple[int, int]] = []  # short: a deque takes ten times its memory
 
@@ -94,6 +96,12 @@ class Stream:
             return False
         return ends is None or batch.last <= ends
 
+    def _mind_gaps(self) -> None:
+        """Something is about to be held, skipped or noted."""
+        self._gaps = True
+        if self._have is _NONE:
+            self._have, self.skipped, self._noted = Spans(), Spans(), Spans()
+
     def take(self, batch: Batch, upto: int, most: int) -> list[Batch]:
         """Hold messages until those before them are there; returns those that were missing.
 
@@ -102,7 +110,7 @@ class Stream:
             upto: no message beyond this number is held.
             most: how many of them, at most.
         """
-        self._gaps = True
+        self._mind_gaps()
         upto = min(batch.last, upto if self.last is None else min(upto, self.last))
         taken = [batch.cut(*span) for span in first_of(self.gaps(batch.first, upto), most)]
         for part in taken:
@@ -117,7 +125,7 @@ class Stream:
 
     def skip(self, first: int, last: int) -> list[Span]:
         """These will not come; returns those that were still missing."""
-        self._gaps = True
+        self._mind_gaps()
         lacking = self.gaps(first, last)
         for span in lacking:
             self.skipped.add(*span)
@@ -160,7 +168,7 @@ class Stream:
         Deviation (R-1): as printed, a note moves whatever it names; one that is late then asks for what was
         delivered, which comes twice.
         """
-        self._gaps = True
+        self._mind_gaps()
         moved = [part for first, last in spans for part in self.gaps(first, min(last, self.known))]
         for part in moved:
             self._noted.add(*part)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.protocols.isis.departures import answer_of
-from semcast.protocols.isis.frames import InGroup, StableWanted, Taken, TakenWanted, number_of
+from semcast.protocols.isis.frames import Advance, InGroup, StableWanted, Taken, TakenWanted, number_of
 from semcast.protocols.isis.giving import members_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.vsync.frames import InView, Received
@@ -28,6 +28,8 @@ class ErrandTimer(Timer):
     ASK = "ask"
     BEACON = "beacon"
     AGE = "age"
+    MARK = "mark"
+    DIRECT = "direct"
 
 
 class Errands:
@@ -39,7 +41,7 @@ class Errands:
 
     def __init__(self, domain: "Isis") -> None:
         self._domain = domain
-        self._delay = domain.settings.vsync.ack_delay
+        self._delay = max(domain.settings.vsync.ack_delay, MILLISECOND)
         self._pause = 2 * domain.settings.vsync.resend
         self._patience = 0
         self._heap: list[tuple[Nanos, int, str, Timer]] = []
@@ -77,6 +79,10 @@ class Errands:
                     self._tell_all()
                 elif timer is ErrandTimer.BEACON:
                     self._show()
+                elif timer is ErrandTimer.MARK:
+                    self._ask_for_marks()
+                elif timer is ErrandTimer.DIRECT:
+                    self._domain.directs.ask(now)
                 elif timer is ErrandTimer.AGE:
                     self._ask_about_stamps()
                 else:
@@ -97,18 +103,39 @@ class Errands:
     def look(self, now: Nanos) -> None:
         """Plan what is to be told and asked."""
         domain = self._domain
-        if domain.program.fresh and (_OWN, ErrandTimer.TELL) not in self._times:
+        program = domain.program
+        if (program.fresh or program.fresh_sources) and (_OWN, ErrandTimer.TELL) not in self._times:
             self.set_timer(_OWN, ErrandTimer.TELL, now + self._delay)
+        if domain.directs.waits() and (_OWN, ErrandTimer.DIRECT) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.DIRECT, now + (self._pause << domain.directs.patience))
         beacon = domain.settings.beacon
         if beacon and domain.seats and (_OWN, ErrandTimer.BEACON) not in self._times:
             self.set_timer(_OWN, ErrandTimer.BEACON, now + beacon)
         if domain.policy.heard_of() and (_OWN, ErrandTimer.AGE) not in self._times:
             self.set_timer(_OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
-        waits = domain.program.settle() or bool(domain.departures)
+        if domain.policy.epoch and len(domain.line) and (_OWN, ErrandTimer.MARK) not in self._times:
+            self.set_timer(_OWN, ErrandTimer.MARK, now + self._pause)
+        behind = self._advance(now, again=False)
+        waits = domain.program.settle() or bool(domain.departures) or behind
         if not waits:
             self._patience = 0
         elif (_OWN, ErrandTimer.ASK) not in self._times:
             self.set_timer(_OWN, ErrandTimer.ASK, now + (self._pause << self._patience))
+
+    def _advance(self, now: Nanos, *, again: bool) -> bool:
+        """Ask holders to say the number that the next ordered message waits for; whether one has not."""
+        domain = self._domain
+        number, found = domain.totals.next_number, list(domain.totals.behind())
+        for seat in found:
+            stream = seat.member.stream
+            if stream is None or (seat.turns.asked_upto >= number and not again):
+                continue
+            seat.turns.asked_upto = number
+            if stream.rank == 0:
+                domain.advance(now, seat, number)
+            else:
+                self.post(seat, [(stream.members[0], Advance(stream.view().id, number))])
+        return bool(found)
 
     def _show(self) -> None:
         """Who is in another group of the same name shall hear of it."""
@@ -123,11 +150,19 @@ class Errands:
             wanted = StableWanted(time.view, sorted(time.counts.items()))
             self._domain.out.announce(InGroup(number_of(name), wanted))
 
+    def _ask_for_marks(self) -> None:
+        """What the program is to be given waits for them."""
+        for seat, member, frame in self._domain.policy.marks_wanted(self._domain.line):
+            self.post(seat, [(member, frame)])
+
     def _tell_all(self) -> None:
         fresh, self._domain.program.fresh = self._domain.program.fresh, {}
         for seat in fresh.values():
             if self._domain.seats.get(seat.name) is seat:
                 self.tell(seat, None)
+        sources, self._domain.program.fresh_sources = self._domain.program.fresh_sources, {}
+        for source in sources.values():
+            self._domain.arrivals.answer(source)
 
     def tell(self, seat: Seat, whom: MemberId | None) -> None:
         """Say what the program here has taken: to one member, or to all."""
@@ -147,6 +182,7 @@ class Errands:
                 wanted = TakenWanted(stream.view().id)
                 asked = seat.slow() if not domain.program.flushes else members_of(seat)
                 self.post(seat, [(member, wanted) for member in asked if member != seat.me])
+        self._advance(now, again=True)
         for group, member, frame in domain.departures.wanted(now):
             domain.out.send(member, InGroup(group, frame))
 

@@ -18,6 +18,10 @@ from semcast.wire.limits import MAX_MEMBERS
 Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
 """Of a group."""
 
+MAX_PARTS = 1 << 14
+"""Of one direct message."""
+MAX_HEAD = 16 << 10
+"""Bytes of what a direct message says that it comes after."""
 
 Fields = Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
 """Of a vector time: ranks, and the last message of each."""
@@ -65,7 +69,63 @@ class Stable(Frame, frozen=True, array_like=True, tag=156, gc=False):
     counts: Fields
 
 
-OwnFrame = Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable
+class Marker(Frame, frozen=True, array_like=True, tag=165, gc=False):
+    """Behind its first `count` messages of this view its sender sends nothing below an epoch in the group."""
+
+    view: Seq
+    count: Seq
+    epoch: Seq
+
+
+class MarkWanted(Frame, frozen=True, array_like=True, tag=166, gc=False):
+    """Say a marker of at least this epoch: somebody waits for it."""
+
+    epoch: Seq
+
+
+MarkFrame = Marker | MarkWanted
+
+
+class Direct(Frame, frozen=True, array_like=True, tag=157, gc=False):
+    """A message for one member (1991, 7.2), or a part of one."""
+
+    view: Seq
+    """That its sender was in."""
+    nth: Seq
+    """Counts all parts that its sender ever sent to one member."""
+    part: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PARTS)]
+    parts: Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTS)]
+    marked: bool
+    """Whether it belongs to calls."""
+    head: Annotated[bytes, msgspec.Meta(max_length=MAX_HEAD)]
+    """What it comes after; only the last part says so."""
+    data: bytes
+
+
+class DirectHeard(Frame, frozen=True, array_like=True, tag=158, gc=False):
+    """Of your direct messages, parts up to `upto` are in place, and those up to `taken` were taken."""
+
+    upto: Seq
+    taken: Seq
+    refused: bool = False
+    """Whether the last of them is for nobody: its addressee was not in that view, or not with its sender."""
+
+
+class DirectWanted(Frame, frozen=True, array_like=True, tag=159, gc=False):
+    """Say how many of my direct messages your program has taken."""
+
+
+class Advance(Frame, frozen=True, array_like=True, tag=164, gc=False):
+    """To the holder of the group: say this number, for ordered messages of other groups wait for it."""
+
+    view: Seq
+    number: Seq
+
+
+DirectFrame = Direct | DirectHeard | DirectWanted
+OwnFrame = (
+    Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable | Advance | DirectFrame | MarkFrame
+)
 Inside = WholeFrame | Piece | OwnFrame
 
 

@@ -5,9 +5,13 @@ carry no stamps; to wait for whatever came earlier, as printed, would be a deadl
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 
+from semcast.protocols.isis.arrivals import DirectTicket
 from semcast.protocols.isis.order import Ticket
+from semcast.protocols.isis.policies import AnyTicket, Conservative
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.total import Totals, may_precede
 
 
 class Line:
@@ -15,54 +19,95 @@ class Line:
 
     Args:
         seats: its groups, by name.
+        policy: between them.
+        totals: its ordered messages.
     """
 
-    def __init__(self, seats: Mapping[str, Seat]) -> None:
+    def __init__(self, seats: Mapping[str, Seat], policy: Conservative, totals: Totals) -> None:
         self._seats = seats
-        self._tickets: dict[Ticket, None] = {}
+        self._policy = policy
+        self._totals = totals
+        self._tickets: dict[AnyTicket, None] = {}
+        self._ordered: dict[Ticket, None] = {}
+        self._places = count(1)
 
     def __len__(self) -> int:
         return len(self._tickets)
 
-    def __iter__(self) -> Iterator[Ticket]:
+    def __iter__(self) -> Iterator[AnyTicket]:
         return iter(self._tickets)
 
-    def add(self, ticket: Ticket) -> None:
+    def add(self, ticket: AnyTicket) -> None:
         """Messages have their place."""
         self._tickets[ticket] = None
+        ticket.place = next(self._places)
+        if isinstance(ticket, Ticket) and ticket.ordered:
+            self._ordered[ticket] = None
 
-    def next(self) -> Ticket | None:
-        """The first that is ready, if one is."""
-        return next(filter(self.ready, self._tickets), None)
+    def next(self) -> AnyTicket | None:
+        """The first that is ready, if one is.
 
-    def remove(self, ticket: Ticket) -> None:
+        While a direct message waits for a group that is being joined, so does all that came later: what
+        comes after it in its own group may not say so, as it was said there before the process asked to join.
+        """
+        for ticket in self._tickets:
+            if self.ready(ticket):
+                return ticket
+            if isinstance(ticket, DirectTicket) and self._waits_for_a_join(ticket):
+                break
+        return None
+
+    def _waits_for_a_join(self, ticket: DirectTicket) -> bool:
+        seats = (self._seats.get(other.group) for other in ticket.others)
+        return any(seat is not None and seat.entered is None for seat in seats)
+
+    def remove(self, ticket: AnyTicket) -> None:
         """Its messages are given to the program."""
         del self._tickets[ticket]
-        ticket.order.waiting[ticket.rank].popleft()
+        if isinstance(ticket, Ticket):
+            ticket.order.waiting[ticket.rank].popleft()
+            self._ordered.pop(ticket, None)
 
     def leave(self, seat: Seat) -> None:
-        """The process is in a group no more: nothing of it is given to the program."""
-        for ticket in [each for each in self._tickets if each.order.seat is seat]:
-            del self._tickets[ticket]
+        """The process is in a group no more: nothing that was multicast there is given to the program."""
+        for ticket in [each for each in self._tickets if isinstance(each, Ticket)]:
+            if ticket.order.seat is seat:
+                del self._tickets[ticket]
+                self._ordered.pop(ticket, None)
 
-    def ready(self, ticket: Ticket) -> bool:
+    def ready(self, ticket: AnyTicket) -> bool:
         """Whether the program has, or will never have, all that comes before it (2.1' to 2.3').
 
         As printed, 2.3' asks for the sender's own group, too, where it contradicts 2.1'.
         """
+        if self._ordered and ticket.lamport and not self.behind_ordered(ticket):
+            return False
+        if isinstance(ticket, DirectTicket):
+            return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
         order, rank = ticket.order, ticket.rank
         if order.seat.entered is not order.lines or order.waiting[rank][0] is not ticket:
+            return False
+        if ticket.ordered and not self._totals.allows(ticket):
             return False
         for cause, seq in ticket.changed:
             if cause != rank and order.reached(cause) < seq:
                 return False
-        return self.allowed_by_others(ticket)
+        return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
 
-    def allowed_by_others(self, ticket: Ticket) -> bool:
+    def behind_ordered(self, ticket: AnyTicket) -> bool:
+        """Whether no ordered message that was received earlier may come before it (6.2).
+
+        Its sender, or somebody before it, was given all up to a number. What has a lower one, or none yet,
+        comes first: where no stamps are carried, nothing else says so.
+        """
+        return not any(may_precede(each, ticket) for each in self._ordered if each.place < ticket.place)
+
+    def allowed_by_others(self, ticket: AnyTicket) -> bool:
         """Whether the program has come as far in its other groups as the sender had."""
+        own = ticket.order.seat if isinstance(ticket, Ticket) else None
         for other in ticket.others:
             seat = self._seats.get(other.group)
-            if seat is None or seat is ticket.order.seat:
+            if seat is None or seat is own:
                 continue
             if not self.reaches(seat, other.view, other.counts):
                 return False

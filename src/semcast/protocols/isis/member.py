@@ -42,6 +42,7 @@ class GroupMember(VirtualSynchrony):
         """The seat has to know who comes along from the view before."""
         self._seat.begins(self.stream, event, welcome)
         super()._begin(now, welcome, event)
+        self._seat.began(welcome)
 
     def _serve(self, now: Nanos, change: Change) -> None:
         """Not in the next view, which has these members.
@@ -51,9 +52,11 @@ class GroupMember(VirtualSynchrony):
         assert self.stream is not None
         seat, time = self._seat, self._seat.time()
         seat.successors = tuple(change.members)
-        lost = time is not None and any(count > change.cut[rank] for rank, count in time.counts.items())
-        same = time is not None and time.view == self.stream.view().id
-        seat.put_out = (lost and same) or dict(change.left).get(self.me) == "failed"
+        seat.end(self.stream, change.cut)
+        lost = False
+        if time is not None and time.view == self.stream.view().id:  # else the program has not come so far
+            lost = any(count > change.cut[rank] for rank, count in time.counts.items())
+        seat.put_out = lost or dict(change.left).get(self.me) == "failed"
         super()._serve(now, change)
 
     # As the domain goes through its views
@@ -76,6 +79,11 @@ class GroupMember(VirtualSynchrony):
         if stream is self.stream:
             self._room_freed(now)
         return batches
+
+    def settle_order(self, now: Nanos, stream: ViewStream) -> None:
+        """The order of the current view has something to do."""
+        stream.order.settle(now)
+        self._pump(stream)
 
     @property
     def up_to_date(self) -> bool:

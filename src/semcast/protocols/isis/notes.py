@@ -4,6 +4,7 @@ They are described in `specs/domains/kinds.py`. Nothing here is read by the prot
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,19 +14,27 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.core.views import View
+from semcast.protocols.isis.settings import IsisSettings, Policy
+from semcast.protocols.isis.stamps import Head
+
+if TYPE_CHECKING:
+    from semcast.protocols.isis.program import Letter
 
 
 class Notes:
     """Where a process writes down what it does, over all its groups."""
 
-    def __init__(self, out: Outbox, *, wanted: bool) -> None:
+    def __init__(self, me: MemberId, out: Outbox, *, wanted: bool) -> None:
         self.wanted = wanted
+        self._me = me
         self._out = out
 
-    def began(self, policy: str, resilience: int | None) -> None:
+    def began(self, settings: IsisSettings, resilience: int | None) -> None:
         """The process begins; causes survive so many failures, where that is a number."""
-        text = None if resilience is None else {"resilience": resilience}
-        self._note("dom-began", text, level=policy)
+        text: dict[str, object] = {} if resilience is None else {"resilience": resilience}
+        if settings.policy is Policy.BLOCKS:
+            text["structure"] = settings.structure
+        self._note("dom-began", text or None, level=settings.policy.value)
 
     def view(self, group: str, view: View) -> None:
         """Its program is in another view of a group."""
@@ -49,10 +58,31 @@ class Notes:
                 text |= {"own": own, "others": dict(others)}
             self._message("dom-sent", single.sender, single.first, len(single.payloads), text, view=view)
 
-    def given(self, group: str, sender: MemberId, first: int, count: int) -> None:
+    def sent_to(self, group: str, letter: "Letter", view: int, head: Head) -> None:
+        """A message for one member leaves."""
+        if self.wanted:
+            others = {other.group: len(other.counts) for other in head.others}
+            text = {"group": group, "direct": True, "own": len(head.changed), "others": others}
+            digest = msgspec.json.encode(text).decode()
+            me, to = self._me, (letter.to,)
+            self._out.deliver(Note("dom-sent", me, letter.number, 1, view=view, members=to, digest=digest))
+
+    def given(
+        self,
+        group: str,
+        sender: MemberId,
+        first: int,
+        count: int,
+        *,
+        direct: bool = False,
+        ordered: bool = False,
+    ) -> None:
         """Its program is given messages."""
         if self.wanted:
-            self._message("dom-given", sender, first, count, {"group": group})
+            text: dict[str, object] = {"group": group}
+            if direct:
+                text["direct"] = True
+            self._message("dom-given", sender, first, count, text, level="total" if ordered else None)
 
     def flush(self, number: int, level: str) -> None:
         """Its program asks for a flush, or that returns."""
@@ -66,10 +96,10 @@ class Notes:
         count: int,
         text: Mapping[str, object],
         view: int | None = None,
+        level: str | None = None,
     ) -> None:
-        self._out.deliver(
-            Note(kind, sender, seq, count, view=view, digest=msgspec.json.encode(text).decode())
-        )
+        digest = msgspec.json.encode(text).decode()
+        self._out.deliver(Note(kind, sender, seq, count, view=view, level=level, digest=digest))
 
     def _note(
         self,

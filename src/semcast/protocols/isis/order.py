@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from semcast.core.ids import Nanos
+from semcast.core.marks import is_ordered
 from semcast.core.messages import Batch
-from semcast.protocols.isis.stamps import Foreign, Head
+from semcast.protocols.isis.numbering import Numbering
+from semcast.protocols.isis.stamps import Ending, Foreign, Head, Times, merge
+from semcast.protocols.isis.total import is_said, read_said
+from semcast.protocols.vsync.changes import report_of
+from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 
 if TYPE_CHECKING:
@@ -15,7 +21,9 @@ if TYPE_CHECKING:
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_head = msgspec.msgpack.Decoder(Head).decode
+_read_ending = msgspec.msgpack.Decoder(Ending).decode
 _NOTHING = Head([])
+_NO_ENDING = Ending()
 
 
 class Ticket:
@@ -24,7 +32,20 @@ class Ticket:
     It stays there when messages of it are purged: what it says of other groups holds for those behind it.
     """
 
-    __slots__ = ("changed", "first", "last", "number", "order", "others", "rank")
+    __slots__ = (
+        "changed",
+        "epoch",
+        "first",
+        "lamport",
+        "last",
+        "number",
+        "order",
+        "ordered",
+        "others",
+        "place",
+        "rank",
+        "turn",
+    )
 
     def __init__(
         self,
@@ -35,6 +56,7 @@ class Ticket:
         changed: Sequence[tuple[int, int]],
         others: Sequence[Foreign],
         number: int,
+        epoch: int = 0,
     ) -> None:
         self.order = order
         self.rank = rank
@@ -46,6 +68,16 @@ class Ticket:
         """What it comes after in other groups."""
         self.number = number
         """Of the first message, as its sender counts over all groups."""
+        self.ordered = False
+        """Whether it is one message that has a place in the order of the domain."""
+        self.turn = 0
+        """Of an ordered one: its number in the order of the domain, once that is known."""
+        self.place = 0
+        """In the line."""
+        self.lamport = order.lamports[rank]
+        """The highest number of an ordered message that its sender knew of."""
+        self.epoch = epoch
+        """What belongs to lower ones is given to the program first."""
 
 
 class DomainOrder(CausalOrder):
@@ -71,6 +103,10 @@ class DomainOrder(CausalOrder):
         self._owed: dict[int, tuple[list[tuple[int, int]], list[Foreign]]] = {}  # what the next ticket says
         self._whole: dict[int, int] = {}  # numbers of messages of which pieces have come
         self._offsets = [0] * size
+        self.lamports = [0] * size
+        """By rank, the highest number of an ordered message that a member said it knew of."""
+        self._numbering: Numbering | None = None
+        self._epochs = [0] * size
         self._told: int | None = None  # the offset of this member's own, as others know it
         self._said = _NOTHING
         self._full = _NOTHING  # what `_head` says
@@ -94,20 +130,33 @@ class DomainOrder(CausalOrder):
         number = seat.cutting
         if not number and self._told != seat.offset:
             number = seat.offset + self.lines.queued[me] + 1
-        self._said = Head(changed, seat.owed(), number)
-        return _encode(self._said) if changed or self._said.others or number else b""
+        epoch = seat.epoch if seat.epoch > self._epochs[me] else 0
+        lamport = seat.totals.lamport if seat.totals.lamport > self.lamports[me] else 0
+        self._said = said = Head(changed, seat.owed(), number, epoch, lamport)
+        return _encode(said) if changed or said.others or number or epoch or lamport else b""
 
     def sent(self) -> None:
-        """Others are told what the head says."""
+        """Others are told what the head says; what is for the order alone says something else."""
+        if self.own_upto() != self.lines.queued[self.lines.rank]:
+            return
         super().sent()
         seat = self.seat
         self._told = seat.cutting - self.lines.queued[self.lines.rank] if seat.cutting else seat.offset
         seat.said(self._said)
+        if self._said.lamport:
+            self.lamports[self.lines.rank] = self._said.lamport
+        if self._said.epoch:
+            self._epochs[self.lines.rank] = self._said.epoch
 
     # Messages of all
 
     def accept(self, rank: int, part: Batch) -> None:
-        """Messages were queued."""
+        """Messages were queued; what is for the order alone is not for the program."""
+        if is_said(part.head):
+            self.numbering.obey(rank, part.first, read_said(part.head))
+            if len(part.payloads) == 1:
+                return
+            part = part.cut(part.first + 1, part.last)
         if part.head:
             self._note_head(rank, part.first, part.head, piece=part.left > 0)
         super().accept(rank, part)
@@ -123,6 +172,11 @@ class DomainOrder(CausalOrder):
         changed, others = self._owed.setdefault(rank, ([], []))
         changed += said.changed
         others += said.others
+        self.lamports[rank] = max(self.lamports[rank], said.lamport)
+        self.seat.keep(said.others)
+        if said.epoch > self._epochs[rank]:
+            self._epochs[rank] = said.epoch
+            self.seat.queued(self.lines.members[rank], said.epoch)
         if said.number and piece:
             self._whole[rank] = said.number
         elif said.number:
@@ -130,16 +184,108 @@ class DomainOrder(CausalOrder):
 
     def lined_up(self, batch: Batch) -> None:
         """Messages are where the program takes them: from here on their turn is the line's business."""
+        if self.seat.member.is_out:
+            return  # who does not go on to the next view is given nothing more
         rank = self.lines.members.index(batch.sender)
         number = self._whole.pop(rank, None)
         if number is not None:
             self._offsets[rank] = number - batch.first
         changed, others = self._owed.pop(rank, ((), ()))
-        ticket = Ticket(
-            self, rank, batch.first, batch.last, changed, others, batch.first + self._offsets[rank]
-        )
+        number = batch.first + self._offsets[rank]
+        ticket = Ticket(self, rank, batch.first, batch.last, changed, others, number, self._epochs[rank])
         self.waiting[rank].append(ticket)
+        if is_ordered(batch.annotation):
+            ticket.ordered = True
+            self.numbering.lined_up(ticket)
         self._enter(ticket)
+
+    # The order of the domain
+
+    @property
+    def numbering(self) -> Numbering:
+        """Made when there is something to number."""
+        if self._numbering is None:
+            members = self.lines.members
+            newcomers = {rank for rank, each in enumerate(members) if each in self.seat.turns.newcomers}
+            self._numbering = self.seat.numbering_kind(self, self.lines, self.seat.totals, newcomers)
+        return self._numbering
+
+    def is_command(self, batch: Batch) -> bool:
+        """Whether it is for the order alone."""
+        return is_said(batch.head)
+
+    def own_upto(self) -> int:
+        """The last own message that is for programs."""
+        last = self.lines.queued[self.lines.rank]
+        for seq in reversed(self.seat.turns.own_said):
+            if seq != last:
+                break
+            last -= 1
+        return last
+
+    def sound(self, head: bytes) -> bool:
+        """Whether a correct member can have written this head."""
+        if not is_said(head):
+            return super().sound(head)
+        try:
+            return self.numbering.sound(read_said(head))
+        except msgspec.MsgspecError:
+            return False
+
+    def ready(self, rank: int, head: bytes) -> bool:
+        """Whether what must come before is queued."""
+        if is_said(head):
+            return self.numbering.ready(read_said(head))
+        return super().ready(rank, head)
+
+    def settle(self, now: Nanos) -> None:
+        """After every input."""
+        if self._numbering is not None:
+            self._numbering.settle(now)
+
+    def tick(self, now: Nanos) -> None:  # noqa: ARG002
+        """The time asked for has come."""
+        if self._numbering is not None:
+            self._numbering.tick()
+
+    # The end of the view
+
+    def finish(self, report: bytes) -> None:
+        """All of the view is here."""
+        if self._numbering is not None and report:
+            ending = _read_ending(report)
+            self._numbering.finish(ending.number, ending.unnumbered)
+
+    def unnumbered(self) -> int:
+        """Ordered messages that nobody has given a number."""
+        return 0 if self._numbering is None else len(self._numbering)
+
+    def report(self) -> bytes:
+        """What the next view has to begin with."""
+        ending = self.seat.ending(self)
+        return b"" if ending == _NO_ENDING else _encode(ending)
+
+    def merge(self, reports: Sequence[bytes]) -> bytes | None:
+        """The largest of what members say; of what has no number, as much as it may be."""
+        try:
+            endings = [_read_ending(report) for report in reports if report]
+        except msgspec.MsgspecError:
+            return None
+        if not endings:
+            return b""
+        said: Times = {}
+        for ending in endings:
+            for other in ending.said:
+                merge(said, other.group, other.view, other.counts)
+        listed = [Foreign(name, time.view, sorted(time.counts.items())) for name, time in said.items()]
+        epoch, number = (
+            max(values) for values in zip(*((each.epoch, each.number) for each in endings), strict=True)
+        )
+        return _encode(Ending(epoch, listed, number, sum(each.unnumbered for each in endings)))
+
+    def has(self, report: bytes) -> bool:  # noqa: ARG002
+        """It names nothing that has to come."""
+        return True
 
     def _whole_head(self, head: bytes) -> Head:
         self._read(head)
@@ -151,3 +297,12 @@ class DomainOrder(CausalOrder):
             self._stamp = self._full.changed
             self._head = head
         return self._stamp
+
+
+def ending_of(welcome: Welcome) -> Ending:
+    """What was agreed on when the view before this one ended."""
+    report = b"" if welcome.ended is None else report_of(welcome.ended.value)
+    try:
+        return _read_ending(report) if report else Ending()
+    except msgspec.MsgspecError:
+        return Ending()

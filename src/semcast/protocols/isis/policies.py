@@ -1,12 +1,17 @@
 """What messages say of other groups, by policy (1991, 6.1, 6.3 and 6.7)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from semcast.protocols.isis.frames import number_of
+from semcast.core.ids import MemberId
+from semcast.protocols.isis.arrivals import DirectTicket
+from semcast.protocols.isis.frames import Marker, MarkWanted, number_of
 from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.seat import Seat
-from semcast.protocols.isis.settings import MAX_FOREIGN
+from semcast.protocols.isis.settings import MAX_FOREIGN, IsisSettings
 from semcast.protocols.isis.stamps import Foreign, Time, Times, merge, news
+
+AnyTicket = Ticket | DirectTicket
+"""What may stand in the line of the program."""
 
 
 class Conservative:
@@ -14,17 +19,56 @@ class Conservative:
 
     Args:
         seats: the groups of this process, by name.
+        settings: of the domain.
     """
 
-    def __init__(self, seats: Mapping[str, Seat]) -> None:
+    carries_said = False
+    """Whether it is agreed on with each view what was said in the group of others."""
+
+    def __init__(self, seats: Mapping[str, Seat], settings: IsisSettings) -> None:  # noqa: ARG002
         self._seats = seats
+        self.epoch = 0
+        """Of this process, where messages carry epochs."""
+
+    def objection(self, group: str) -> str:  # noqa: ARG002
+        """What speaks against joining a group; nothing if that is fine."""
+        return ""
 
     def owed(self, seat: Seat) -> list[Foreign]:  # noqa: ARG002
         """Nothing."""
         return []
 
+    def sends(self, seat: Seat) -> None:
+        """Messages are about to leave for a group."""
+
+    def queued(self, seat: Seat, sender: MemberId, epoch: int) -> None:
+        """A message with an epoch has come."""
+
+    def placed(self, epoch: int, group: str) -> None:
+        """A direct message stands in the line."""
+
+    def began(self, seat: Seat, floor: int, *, joined: bool) -> None:
+        """A view of a group begins, with the epoch that its members agreed on; somebody may have joined."""
+
+    def lets_through(self, ticket: AnyTicket, line: Iterable[AnyTicket]) -> bool:  # noqa: ARG002
+        """Whether a message may be given to the program before others that wait, or may yet come."""
+        return True
+
+    def marks_wanted(self, line: Iterable[AnyTicket]) -> list[tuple[Seat, MemberId, MarkWanted]]:  # noqa: ARG002
+        """Whom to ask for what `lets_through` waits for."""
+        return []
+
+    def on_marker(self, seat: Seat, source: MemberId, frame: Marker) -> None:
+        """A member spoke of its epoch."""
+
+    def on_mark_wanted(self, seat: Seat, source: MemberId, epoch: int) -> None:
+        """A member wants to hear of the epoch of this process."""
+
     def delivered(self, ticket: Ticket) -> None:
         """The program is given messages."""
+
+    def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:
+        """The program is given a direct message, which says this of other groups to nobody else."""
 
     def entered(self, seat: Seat) -> None:
         """The program is in the first view of a group."""
@@ -51,8 +95,8 @@ class Full(Conservative):
     is in the group said elsewhere, the others there have not heard.
     """
 
-    def __init__(self, seats: Mapping[str, Seat]) -> None:
-        super().__init__(seats)
+    def __init__(self, seats: Mapping[str, Seat], settings: IsisSettings) -> None:
+        super().__init__(seats, settings)
         self.known: Times = {}
         """Of groups that this process is not in."""
 
@@ -66,14 +110,18 @@ class Full(Conservative):
         return found
 
     def _times(self, seat: Seat) -> list[tuple[str, Time]]:
+        found = self._own_times(seat)
+        found += [
+            (name, time) for name, time in self.known.items() if name != seat.name and not self._is_own(name)
+        ]
+        return found
+
+    def _own_times(self, seat: Seat) -> list[tuple[str, Time]]:
         found: list[tuple[str, Time]] = []
         for other in self._seats.values():
             time = other.time() if other is not seat else None
             if time is not None and (time.counts or time.view > 1):
                 found.append((other.name, time))
-        found += [
-            (name, time) for name, time in self.known.items() if name != seat.name and not self._is_own(name)
-        ]
         return found
 
     def _is_own(self, name: str) -> bool:
@@ -82,7 +130,15 @@ class Full(Conservative):
     def delivered(self, ticket: Ticket) -> None:
         """What it says was said in its group, and is known here from now on."""
         ticket.order.seat.hear(ticket.others)
-        for other in ticket.others:
+        self.learn(ticket.others)
+
+    def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:  # noqa: ARG002
+        """It is known here from now on."""
+        self.learn(others)
+
+    def learn(self, others: Iterable[Foreign]) -> None:
+        """Somebody has come as far as this in other groups."""
+        for other in others:
             if not self._is_own(other.group):
                 merge(self.known, other.group, other.view, other.counts)
 
@@ -110,3 +166,8 @@ class Full(Conservative):
             if number_of(name) == number and time.covers(known.view, known.counts):
                 del self.known[name]
                 break
+
+
+def group_of(ticket: AnyTicket) -> str:
+    """That a message was sent in."""
+    return ticket.group if isinstance(ticket, DirectTicket) else ticket.order.seat.name

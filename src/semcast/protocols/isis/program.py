@@ -7,6 +7,7 @@ done in order: the order of what a program sends is part of causality.
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -17,6 +18,9 @@ from semcast.protocols.isis.seat import Seat
 from semcast.protocols.lightweight.events import ClientEvent, Delivered, Out, Placed
 from semcast.protocols.lightweight.sessions import Refused
 
+if TYPE_CHECKING:
+    from semcast.protocols.isis.arrivals import Source
+
 
 class Cast(msgspec.Struct, gc=False):
     """Messages to a group; those that have left are taken off."""
@@ -26,6 +30,22 @@ class Cast(msgspec.Struct, gc=False):
     payloads: Sequence[bytes]
     items: Sequence[str] | None
     size: int
+    marked: bool = False
+    """Whether they belong to calls."""
+    ordered: bool = False
+    """Whether they have a place in the one order of the domain."""
+
+
+class Letter(msgspec.Struct, gc=False):
+    """A message for one member."""
+
+    group: str
+    """That it is of; empty for any that both are in."""
+    number: int
+    to: MemberId
+    payload: bytes
+    marked: bool = False
+    """Whether it belongs to calls."""
 
 
 class LeaveWish(msgspec.Struct, frozen=True, gc=False):
@@ -35,7 +55,14 @@ class LeaveWish(msgspec.Struct, frozen=True, gc=False):
     number: int
 
 
-Wish = Cast | LeaveWish
+Wish = Cast | Letter | LeaveWish
+
+
+class Receiver(Protocol):
+    """Knows when what this program sent was taken by those it is for."""
+
+    def taken_by_all(self, seq: int) -> bool:
+        """Whether they have taken so much."""
 
 
 class Program:
@@ -62,13 +89,15 @@ class Program:
         self._limit = send_messages
         self._limit_bytes = send_bytes
         self._waiting = self._waiting_bytes = 0
-        self._events: deque[tuple[ClientEvent, Seat | None, int]] = deque()
+        self._events: deque[tuple[ClientEvent, Seat | Source | None, int]] = deque()
         self._open: list[
-            tuple[int, int, Seat | Flush | None]
+            tuple[int, int, Receiver | None]
         ] = []  # not placed: number, message in its group, group
         self._placed = 0
         self.fresh: dict[str, Seat] = {}
         """Groups of which the program took messages that nobody was told of."""
+        self.fresh_sources: dict[MemberId, Source] = {}
+        """The same of direct messages, by who sent them."""
 
     def __len__(self) -> int:
         """Events that wait for it."""
@@ -104,6 +133,9 @@ class Program:
         if type(wish) is Cast:
             self._waiting += len(wish.payloads)
             self._waiting_bytes += wish.size
+        elif type(wish) is Letter:
+            self._waiting += 1
+            self._waiting_bytes += len(wish.payload)
 
     def left(self, cast: Cast, count: int, seat: Seat, last: int) -> None:
         """So many messages of the first wish left, the last of them with this number in its group."""
@@ -118,6 +150,14 @@ class Program:
         if not cast.payloads:
             self.wishes.popleft()
 
+    def letter_left(self, receiver: Receiver, nth: int) -> None:
+        """The first wish is where it should be: the message for one member of this number there."""
+        letter = self.wishes.popleft()
+        assert type(letter) is Letter
+        self._waiting -= 1
+        self._waiting_bytes -= len(letter.payload)
+        heappush(self._open, (letter.number, nth, receiver))
+
     def drop(self) -> None:
         """Nothing comes of the first wish."""
         wish = self.wishes.popleft()
@@ -125,8 +165,11 @@ class Program:
             self._waiting -= len(wish.payloads)
             self._waiting_bytes -= wish.size
             heappush(self._open, (wish.number + len(wish.payloads) - 1, 0, None))
-        else:
-            heappush(self._open, (wish.number, 0, None))
+            return
+        if type(wish) is Letter:
+            self._waiting -= 1
+            self._waiting_bytes -= len(wish.payload)
+        heappush(self._open, (wish.number, 0, None))
 
     def done(self, number: int) -> None:
         """A request that sends nothing happened."""
@@ -158,8 +201,11 @@ class Program:
 
     # What it is told
 
-    def put(self, event: ClientEvent, seat: Seat | None = None, last: int = 0) -> None:
-        """The next thing; of messages, the last of them as the group counts, or the number of a view."""
+    def put(self, event: ClientEvent, seat: "Seat | Source | None" = None, last: int = 0) -> None:
+        """The next thing; of messages, the last of them as the group counts, or the number of a view.
+
+        Of a direct message its source, and which one it is there.
+        """
         if self.closed:
             return
         if type(event) is Placed and self._events and type(self._events[-1][0]) is Placed:
@@ -174,12 +220,15 @@ class Program:
         for _ in range(count):
             event, seat, last = self._events.popleft()
             taken.append(event)
-            if seat is not None:
+            if isinstance(seat, Seat):
                 if type(event) is Delivered:
                     seat.took(event.sender, last)
                 else:
                     seat.took_view(last)
                 self.fresh[seat.name] = seat
+            elif seat is not None:
+                seat.taken = last
+                self.fresh_sources[seat.member] = seat
         return taken
 
     def close(self, cause: str) -> None:

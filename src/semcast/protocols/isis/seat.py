@@ -1,5 +1,6 @@
 """One group as one process sees it: its views, what is said and known there, and who has what."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
@@ -8,20 +9,38 @@ from typing import Protocol
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
+from semcast.protocols.isis.marks import Marks
 from semcast.protocols.isis.member import GroupMember
-from semcast.protocols.isis.order import DomainOrder, Ticket
+from semcast.protocols.isis.numbering import Numbering
+from semcast.protocols.isis.order import DomainOrder, Ticket, ending_of
 from semcast.protocols.isis.settings import IsisSettings
-from semcast.protocols.isis.stamps import Foreign, Head, Time, Times, merge
+from semcast.protocols.isis.stamps import Ending, Foreign, Head, Time, Times, merge
+from semcast.protocols.isis.total import Totals, Turns
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
+
+_ENDED = 32
+"""Views of which it is remembered how they ended."""
+
+EndedView = tuple[tuple[MemberId, ...], tuple[int, ...]]
+"""Who was in a view that is over, and what of each belongs to it."""
 
 
 class Stamping(Protocol):
     """What a policy says of other groups."""
 
+    epoch: int
+    carries_said: bool
+
     def owed(self, seat: "Seat") -> list[Foreign]:
         """What those in this group are yet to be told."""
+
+    def queued(self, seat: "Seat", sender: MemberId, epoch: int) -> None:
+        """A message with an epoch has come."""
+
+    def began(self, seat: "Seat", floor: int, *, joined: bool) -> None:
+        """A view begins."""
 
 
 class Seat:
@@ -36,9 +55,11 @@ class Seat:
         rng: where chance comes from.
         stamping: what is said of other groups.
         enter: puts a ticket into the line of the program.
+        totals: the ordered messages of the process.
     """
 
     member_kind: type[GroupMember] = GroupMember
+    numbering_kind: type[Numbering] = Numbering
 
     def __init__(
         self,
@@ -50,6 +71,7 @@ class Seat:
         rng: Random,
         stamping: Stamping,
         enter: Callable[[Ticket], None],
+        totals: Totals,
     ) -> None:
         self.me = me
         self.name = name
@@ -59,6 +81,8 @@ class Seat:
         self.frame_bytes = settings.vsync.frame_bytes
         self._stamping = stamping
         self._enter = enter
+        self.totals = totals
+        self.turns = Turns()
         self.leaving = False
         """Whether the program has asked to leave."""
         self.put_out = False
@@ -69,6 +93,8 @@ class Seat:
         """Of a process that is not in the next view: who is."""
         self.past: list[tuple[int, frozenset[MemberId]]] = []
         """Views that ended and their survivors, of whom not all are known to have all of it."""
+        self.ended: dict[int, EndedView] = {}
+        """The last views that ended here."""
         self.spoke: dict[MemberId, int] = {}
         """The latest view that members spoke in: who did has all that belongs to those before it."""
         self.told: Times = {}
@@ -81,6 +107,12 @@ class Seat:
         """The latest view that the program of each member has taken word of, this one's included."""
         self.former: tuple[MemberId, ...] = ()
         """Who was in the view before the current one."""
+        self.base: Times = {}
+        """What was ever said in this group of others, where that is kept."""
+        self.gate: Times = {}
+        """What was said there before this process joined, and its other groups have not reached."""
+        self.marks = Marks()
+        """What was said there of epochs."""
         self.spoken: deque[Head] = deque()
         """What was said with own messages that left, until the history was told."""
         self.offset = 0
@@ -112,7 +144,7 @@ class Seat:
             return None
         delivered, base = stream.delivered, stream.base
         counts = {rank: seq for rank, seq in enumerate(delivered) if seq > base[rank]}
-        mine = stream.queued[stream.rank]
+        mine = self.order(stream).own_upto()
         if mine > base[stream.rank]:
             counts[stream.rank] = mine
         return Time(stream.view().id, counts)
@@ -124,9 +156,13 @@ class Seat:
         if view < following:
             return True
         stream = member.entered
-        if stream is None or view != stream.view().id:
+        if stream is None:
             return False
         order, size = self.order(stream), len(stream.members)
+        if member.is_out and stream is member.stream:
+            return not any(order.waiting)  # who does not go on is given nothing more
+        if view != stream.view().id:
+            return False
         return all(rank < size and order.reached(rank) >= count for rank, count in counts)
 
     # Own messages
@@ -145,12 +181,43 @@ class Seat:
     def said(self, head: Head) -> None:
         """They were told."""
         self.spoken.append(head)
+        if head.epoch:
+            self.marks.said = head.epoch
         self.hear(head.others)
+        self.keep(head.others)
+
+    @property
+    def epoch(self) -> int:
+        """Of the process."""
+        return self._stamping.epoch
+
+    def ending(self, order: DomainOrder) -> Ending:
+        """What the view after this one has to begin with."""
+        said = [Foreign(name, time.view, sorted(time.counts.items())) for name, time in self.base.items()]
+        number = max(self.turns.said_upto, self.totals.lamport)
+        return Ending(self._stamping.epoch, said, number, order.unnumbered())
+
+    def keep(self, others: Sequence[Foreign]) -> None:
+        """It was said in this group of others, and who joins will have to wait for it."""
+        if self._stamping.carries_said:
+            for other in others:
+                merge(self.base, other.group, other.view, other.counts)
+
+    def queued(self, sender: MemberId, epoch: int) -> None:
+        """A message with an epoch has come."""
+        self._stamping.queued(self, sender, epoch)
 
     def hear(self, others: Sequence[Foreign]) -> None:
         """Something was said in this group of other ones."""
         for other in others:
             merge(self.told, other.group, other.view, other.counts)
+
+    def awaits_own(self) -> bool:
+        """Whether the program was not given an ordered message of its own."""
+        stream = self.entered
+        if stream is None:
+            return False
+        return any(ticket.ordered for ticket in self.order(stream).waiting[stream.rank])
 
     # Views
 
@@ -158,10 +225,12 @@ class Seat:
         """The next view begins, and this one is over."""
         members = event.view.members
         joined = set(welcome.newcomers())
+        self.turns.newcomers, self.turns.asked_upto = frozenset(joined), 0
         if old is not None:
             survivors = frozenset(member for member in members if member in old.members)
             self.past = [each for each in self.past if self._lacking(each, members)]
             self.past.append((old.view().id, survivors))
+            self.end(old, old.queued)
         base = dict(zip(members, welcome.base, strict=True))
         self.taken = {
             member: dict(base) if member in joined or member not in self.taken else self.taken[member]
@@ -176,6 +245,23 @@ class Seat:
         self.told_of = {member: self.told_of.get(member, 0) for member in members if member not in joined}
         if joined:
             self.told = {}  # who joins was told nothing
+        ending = ending_of(welcome)
+        self.marks.begins(members, ending.epoch)
+        self.keep(ending.said)
+        self.turns.said_upto = max(self.turns.said_upto, ending.number + ending.unnumbered)
+        self.totals.learn(ending.number + ending.unnumbered)  # what is sent from here on comes behind them
+        if old is None:
+            self.gate = {name: Time(time.view, dict(time.counts)) for name, time in self.base.items()}
+
+    def began(self, welcome: Welcome) -> None:
+        """It is here."""
+        self._stamping.began(self, ending_of(welcome).epoch, joined=bool(welcome.joined))
+
+    def end(self, old: ViewStream, cut: Sequence[int]) -> None:
+        """A view is over, and this much of each member belongs to it."""
+        self.ended[old.view().id] = old.members, tuple(cut)
+        if len(self.ended) > _ENDED:
+            del self.ended[next(iter(self.ended))]
 
     def heard(self, member: MemberId, view: int) -> None:
         """A member spoke in a view."""
@@ -241,7 +327,11 @@ class Seat:
             (self.taken[member].get(me, 0) for member in stream.members if member != me), default=None
         )
         sent = stream.queued[stream.rank]
-        return 0 if least is None else sent - least
+        if least is None:
+            return 0
+        if self.turns.own_said and self.turns.own_said[0] <= least:
+            del self.turns.own_said[: bisect_right(self.turns.own_said, least)]
+        return max(0, sent - least - len(self.turns.own_said))
 
     def taken_by_all(self, seq: int) -> bool:
         """Whether all programs have taken an own message; true of a group that this process leaves.
@@ -261,5 +351,5 @@ class Seat:
         stream = self.member.stream
         if stream is None:
             return []
-        sent, me = stream.queued[stream.rank], self.me
+        sent, me = self.order(stream).own_upto(), self.me
         return [each for each in stream.members if each != me and self.taken[each].get(me, 0) < sent]

@@ -4,13 +4,16 @@ import enum
 
 import msgspec
 
-from semcast.core.ids import SECOND, Nanos
+from semcast.core.ids import MICROSECOND, SECOND, Nanos
+from semcast.protocols.isis.structure import Structure
 from semcast.protocols.vsync.settings import Order, VsyncSettings
 
 MAX_GROUP = 128
 """Bytes of the name of a group."""
 MAX_FOREIGN = 64
 """Groups that a stamp speaks of, at most: with more, sending waits until some of them are settled."""
+ACK_DELAY = 250 * MICROSECOND
+"""A program that changes the group waits for a round of acknowledgements, so they do not wait for long."""
 _PLENTY = 1 << 40
 """Nothing that is within credit is ever refused, so queues inside of groups have no bound of their own."""
 
@@ -22,6 +25,10 @@ class Policy(enum.StrEnum):
     """A process changes the group only when all of the other groups have what it sent and delivered there."""
     FULL = "full"
     """Messages carry the vector times of all other groups that their sender knows of, where these changed."""
+    BLOCKS = "blocks"
+    """The same, of groups from which something may come back to their sender's by another way."""
+    EPOCHS = "epochs"
+    """Messages carry the times of their sender's groups, and an epoch: earlier ones are given out first."""
 
 
 class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +39,9 @@ class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Who must have the causes of a message before a process sends it in another group: `safe` (so many that
     any majority has one of them), `all`, or a number f for f + 1 members, the sender among them. Under the
     conservative policy all, whatever it says."""
+    structure: str | tuple[tuple[str, ...], ...] = "any"
+    """Under the policy `blocks`, how groups overlap: `any`, `acyclic`, or the sets of groups that one process
+    may be in together. A join that contradicts it is refused. The same at all processes."""
     credit: int = 256
     """Messages of one sender in one group that the program of some member has not taken, at most."""
     send_messages: int = 256
@@ -46,7 +56,7 @@ class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How often the first member of a group says to all of the domain that it is there; 0 for never."""
     stamp_age: Nanos = SECOND
     """A stamp of a group that this process is not in is asked about when it is as old as this."""
-    vsync: VsyncSettings = VsyncSettings()
+    vsync: VsyncSettings = VsyncSettings(ack_delay=ACK_DELAY)
     """Of each group. The order is causal whatever it says, and queues are bounded by credit alone."""
     notes: bool = False
     """Whether the history is told of everything."""
@@ -55,6 +65,7 @@ class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("credit", "send_messages", "send_bytes", "run_bytes", "memberships", "stamp_age"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
+        Structure(self.structure)
         if self.resilience not in ("safe", "all") and not self.resilience.isdecimal():
             raise ValueError(f"resilience {self.resilience!r}: there are safe, all, or a number of failures")
 

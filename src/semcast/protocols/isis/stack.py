@@ -14,11 +14,21 @@ from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
+from semcast.protocols.isis.arrivals import Arrivals
+from semcast.protocols.isis.blocks import Blocks
 from semcast.protocols.isis.departures import Departures, answer_of
+from semcast.protocols.isis.directs import Directs
+from semcast.protocols.isis.epochs import Epochs
 from semcast.protocols.isis.errands import Errands
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.frames import (
+    Advance,
+    Direct,
+    DirectHeard,
+    DirectWanted,
     InGroup,
+    Marker,
+    MarkWanted,
     OwnFrame,
     Reached,
     ReachedWanted,
@@ -27,20 +37,23 @@ from semcast.protocols.isis.frames import (
     TakenWanted,
     number_of,
 )
-from semcast.protocols.isis.giving import Giving
+from semcast.protocols.isis.giving import Giving, members_of
 from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.notes import Notes
 from semcast.protocols.isis.policies import Conservative, Full
-from semcast.protocols.isis.program import Cast, LeaveWish, Program
+from semcast.protocols.isis.program import Cast, LeaveWish, Letter, Program
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.settings import MAX_GROUP, IsisSettings, Policy
 from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.lightweight.events import LeftGroup
 from semcast.protocols.lightweight.sessions import Refused
 from semcast.protocols.vsync.frames import Received
 
+_FAR = 1 << 32
+"""No number of an ordered message is so far above another."""
 _GONE = 4
 """Times of the longest silence after which a group that was left counts as gone with all its members."""
 
@@ -65,9 +78,14 @@ class Isis(Stack):
     line_kind: type[Line] = Line
     waits_kind: type[Waits] = Waits
     full_kind: type[Full] = Full
+    blocks_kind: type[Blocks] = Blocks
+    epochs_kind: type[Epochs] = Epochs
     sending_kind: type[Sending] = Sending
     giving_kind: type[Giving] = Giving
     flush_kind: type[Flush] = Flush
+    totals_kind: type[Totals] = Totals
+    directs_kind: type[Directs] = Directs
+    arrivals_kind: type[Arrivals] = Arrivals
 
     def __init__(self, me: MemberId, settings: IsisSettings, rng: Random, out: Outbox) -> None:
         self.me = me
@@ -76,13 +94,15 @@ class Isis(Stack):
         self.stats = Statistics()
         self.seats: dict[str, Seat] = {}
         """The groups that this process is in, or asked to be in."""
-        self.notes = Notes(out, wanted=settings.notes)
+        self.notes = Notes(me, out, wanted=settings.notes)
         self.program = Program(me, settings.send_messages, settings.send_bytes, self.notes)
-        self.line = self.line_kind(self.seats)
-        self.policy = (
-            self.full_kind(self.seats) if settings.policy is Policy.FULL else Conservative(self.seats)
-        )
-        self.departures = Departures(_GONE * settings.vsync.detector.timeout_max)
+        self.totals = self.totals_kind(self.seats)
+        self.policy = self._policy_of(settings.policy)
+        self.line = self.line_kind(self.seats, self.policy, self.totals)
+        patience = _GONE * settings.vsync.detector.timeout_max
+        self.departures = Departures(patience)
+        self.directs = self.directs_kind(self, patience)
+        self.arrivals = self.arrivals_kind(self)
         self.waits = self.waits_kind(settings, self.seats, self.departures)
         self.sending = self.sending_kind(self)
         self.giving = self.giving_kind(self)
@@ -94,11 +114,20 @@ class Isis(Stack):
         self.heed: Callable[[], None] = _nobody
         """Called after every input: the program may have something to take, or room."""
 
+    def _policy_of(self, policy: Policy) -> Conservative:
+        kinds: dict[Policy, type[Conservative]] = {
+            Policy.CONSERVATIVE: Conservative,
+            Policy.FULL: self.full_kind,
+            Policy.BLOCKS: self.blocks_kind,
+            Policy.EPOCHS: self.epochs_kind,
+        }
+        return kinds[policy](self.seats, self.settings)
+
     # Life
 
     def start(self, now: Nanos) -> None:
         """Begin, in no group."""
-        self.notes.began(self.settings.policy.value, self.waits.failures)
+        self.notes.began(self.settings, self.waits.failures)
         self.settle(now)
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:
@@ -135,10 +164,21 @@ class Isis(Stack):
             raise Refused(f"{self.me} is in {group!r} already, or about to be, or to leave it")
         if len(self.seats) >= self.settings.memberships:
             raise Refused(f"{self.me} is in {len(self.seats)} groups already")
+        objection = self.policy.objection(group)
+        if objection:
+            raise Refused(objection)
         request = self.program.number(1)
         rng = Random(self._rng.getrandbits(64))
         seat = self.seat_kind(
-            self.me, group, number_of(group), self.settings, minimum, rng, self.policy, self.line.add
+            self.me,
+            group,
+            number_of(group),
+            self.settings,
+            minimum,
+            rng,
+            self.policy,
+            self.line.add,
+            self.totals,
         )
         self.seats[group] = seat
         self._names[seat.number] = group
@@ -154,17 +194,47 @@ class Isis(Stack):
         self.program.wish(LeaveWish(seat.name, request))
         return request
 
-    def cast(self, group: str, payloads: Sequence[bytes], items: Sequence[str] | None = None) -> int:
-        """Multicast messages to a group that it is in; returns the number of the first."""
+    def cast(
+        self,
+        group: str,
+        payloads: Sequence[bytes],
+        items: Sequence[str] | None = None,
+        *,
+        marked: bool = False,
+        ordered: bool = False,
+    ) -> int:
+        """Multicast messages to a group that it is in; returns the number of the first.
+
+        With `marked` they belong to calls, with `ordered` all ordered messages of the domain are given in
+        one order, whatever their groups (ABCAST).
+        """
         seat = self._seat_of(group)
         if not payloads or (items is not None and len(items) != len(payloads)):
             raise Refused("at least one message, and an item for each or for none")
+        if ordered and (items is not None or marked):
+            raise Refused("what has a place in the order of the domain replaces nothing, so it has no item")
         size = sum(map(len, payloads))
         if size > self.settings.run_bytes:
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
-        self.program.wish(Cast(seat.name, first, list(payloads), items, size))
+        self.program.wish(Cast(seat.name, first, list(payloads), items, size, marked, ordered))
         return first
+
+    def send_to(self, to: MemberId, payload: bytes, group: str = "", *, marked: bool = False) -> int:
+        """Send a message to one member alone (7.2), of this group or of any that both are in.
+
+        If there is none, or its failure is seen before it is known to be there, `Undeliverable` comes back.
+        Returns its number.
+        """
+        if len(payload) > self.settings.run_bytes:
+            raise Refused(f"a message of more than {self.settings.run_bytes} bytes")
+        number = self.program.number(1)
+        self.program.wish(Letter(group, number, to, payload, marked))
+        return number
+
+    def meets(self, member: MemberId) -> bool:
+        """Whether it is in a current view of a group of this process."""
+        return any(member in members_of(seat) for seat in self.seats.values())
 
     def flush(self) -> int:
         """Tell when all that the program has sent or was given is given to all members who go on (7.3).
@@ -222,7 +292,7 @@ class Isis(Stack):
     def _pass_on(self, now: Nanos, source: MemberId, group: int, frames: list[Frame]) -> None:
         if not frames or source == self.me:
             return
-        seat = self._seat_numbered(group)
+        seat = self.seat_numbered(group)
         inside: list[Frame] = []
         for frame in frames:
             if isinstance(frame, Received):
@@ -235,18 +305,19 @@ class Isis(Stack):
             seat.member.on_frames(now, source, inside)
             self._drain(now, seat)
 
-    def _seat_numbered(self, number: int) -> Seat | None:
+    def seat_numbered(self, number: int) -> Seat | None:
+        """The group with a number, if this process is in it."""
         name = self._names.get(number)
         return None if name is None else self.seats.get(name)
 
     def _hear_of_view(self, now: Nanos, group: int, source: MemberId, view: int) -> None:
-        seat = self._seat_numbered(group)
+        seat = self.seat_numbered(group)
         if seat is not None:
             seat.heard(source, view)
         self.departures.heard(now, group, source, view)
 
     def _on_own_frame(self, now: Nanos, source: MemberId, group: int, frame: OwnFrame) -> None:
-        seat = self._seat_numbered(group)
+        seat = self.seat_numbered(group)
         stream = None if seat is None else seat.member.stream
         if isinstance(frame, ReachedWanted):
             answer = self.departures.answer(group) if seat is None else answer_of(seat)
@@ -256,6 +327,12 @@ class Isis(Stack):
             self.departures.on_reached(now, group, source, frame)
             if seat is not None and stream is not None:
                 self._meet(seat, stream.members, source, frame)
+        elif isinstance(frame, Direct):
+            self.arrivals.on_direct(source, group, frame)
+        elif isinstance(frame, DirectHeard):
+            self.directs.on_heard(now, source, frame)
+        elif isinstance(frame, DirectWanted):
+            self.arrivals.on_wanted(source)
         elif isinstance(frame, Stable):
             self.policy.settled(group, Time(frame.view, dict(frame.counts)))
         elif seat is None or stream is None:
@@ -263,12 +340,29 @@ class Isis(Stack):
         elif isinstance(frame, StableWanted):
             if seat.all_have(frame.view, frame.counts):
                 self.out.send(source, InGroup(group, Stable(frame.view, frame.counts)))
+        elif isinstance(frame, MarkWanted):
+            self.policy.on_mark_wanted(seat, source, frame.epoch)
+        elif isinstance(frame, Marker):
+            self.policy.on_marker(seat, source, frame)
         elif source not in stream.members:
             self.stats.stale += 1
+        elif isinstance(frame, Advance):
+            if frame.view == stream.view().id and stream.rank == 0:
+                self.advance(now, seat, frame.number)
         elif isinstance(frame, TakenWanted):
             self.errands.tell(seat, source)
         elif frame.view == stream.view().id:
             seat.hears_taken(source, frame.upto, frame.told)
+
+    def advance(self, now: Nanos, seat: Seat, number: int) -> None:
+        """Of the holder of a group: say this number there, for somebody waits for it."""
+        stream = seat.member.stream
+        if stream is None or number > seat.turns.said_upto + _FAR:
+            self.stats.stale += 1
+            return
+        seat.order(stream).numbering.advance(number)
+        seat.member.settle_order(now, stream)
+        self._drain(now, seat)
 
     def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
         """Two groups of one name, founded by who could not hear each other: the smaller one gives way."""
@@ -297,6 +391,7 @@ class Isis(Stack):
         if not self._left:
             for seat in list(self.seats.values()):
                 self._drain(now, seat)
+            self.arrivals.place()
             moved = True
             while moved and not self._left:
                 moved = self.giving.give(now)
@@ -344,8 +439,10 @@ class Isis(Stack):
     def _on_left(self, now: Nanos, seat: Seat, event: Left) -> None:
         """This process is out of a group: of its own will, or else out of all of them (4.1)."""
         self.departures.left(now, seat)
+        self.arrivals.left(seat)
         self.policy.left(seat)
         self.line.leave(seat)
+        self.totals.left(seat)
         del self.seats[seat.name], self._names[seat.number]
         self.errands.forget(seat.name)
         self.errands.post(seat, seat.out.sends)

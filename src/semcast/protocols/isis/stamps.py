@@ -33,6 +33,23 @@ class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of other groups."""
     number: Seq = 0
     """Its number among all that its sender asked for in the domain, where that is not the next one."""
+    epoch: Seq = 0
+    """Of its sender, where it has risen since it was last said in this view."""
+    lamport: Seq = 0
+    """The highest number of an ordered message that its sender knows of, where it has not said so before."""
+
+
+class Ending(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What members say when a view ends, and what is agreed on: the largest of it."""
+
+    epoch: Seq = 0
+    """Nothing below it is sent in the next view."""
+    said: Annotated[list[Foreign], msgspec.Meta(max_length=_MOST)] = []
+    """What was said in the group of others, where those who join have to wait for it."""
+    number: Seq = 0
+    """The highest of an ordered message, in this group or elsewhere."""
+    unnumbered: Seq = 0
+    """Ordered messages without a number, at most: those get the next ones."""
 
 
 class Time(NamedTuple):

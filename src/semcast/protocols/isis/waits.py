@@ -25,6 +25,8 @@ class Waits:
         self._departures = departures
         self._conservative = settings.policy is Policy.CONSERVATIVE
         self._all = self._conservative or settings.resilience == "all"
+        # Under `blocks` nobody passes on the times of a group that this process is in no more.
+        self._lingers = self._all or settings.policy is Policy.BLOCKS
         counted = settings.resilience.isdecimal() and not self._conservative
         self.failures = int(settings.resilience) if counted else None
         """That causes must survive, where that is a number."""
@@ -34,7 +36,7 @@ class Waits:
         holds = self.active if self._all else self.unsafe
         if any(other is not seat and holds(other) for other in self._seats.values()):
             return True
-        return self._all and self.left_behind(seat)
+        return self._lingers and self.left_behind(seat)
 
     def left_behind(self, seat: Seat) -> bool:
         """Whether a group that it has left, and that is not this one, is active for it."""

@@ -79,7 +79,8 @@ class PrivateDelivered(msgspec.Struct, frozen=True):
 
     sender: Client
     seq: int
-    position: Position
+    position: Position | None
+    """None where there is no order of all messages."""
     payload: bytes
 
 

@@ -99,8 +99,8 @@ class Buffers:
 
     def deliverable(self) -> bool:
         """Whether a message waits for the application and may be handed over."""
-        if not self.settings.uniform:
-            return len(self.to_deliver) > 0
+        if not self._uniform:
+            return self.to_deliver.messages > 0
         return any(batch.first <= self.certain_upto(self.ranks[batch.sender]) for batch in self.to_deliver)
 
     def waiting(self) -> tuple[int, int]:
@@ -109,7 +109,7 @@ class Buffers:
         What must be safe first is kept for others anyway.
         """
         queue = self.to_deliver
-        if not self._uniform or not len(queue):
+        if not self._uniform or not queue.messages:
             return queue.held()
         unsafe = sum(max(queued - self.certain_upto(rank), 0) for rank, queued in enumerate(self.queued))
         ripe = max(len(queue) - unsafe, 0)
@@ -230,6 +230,8 @@ class Buffers:
     def _admitted(self, batch: Batch) -> int:
         """How many of these messages the backlog takes: what is obsolete goes before the reserve is touched.
 
+        But not at the expense of a program that keeps up.
+
         Commands are not for the program, and pieces wait for the last of their message.
         """
         wanted, backlog = len(batch.payloads), self.backlog
@@ -238,6 +240,8 @@ class Buffers:
         free = 1 if batch.left > 1 or self.order.is_command(batch) else 0
         if free == wanted:
             return wanted
+        if not backlog.hurried():
+            return free + backlog.room(wanted - free, batch.size)
         self.purge_late()
         return max(free + backlog.room(wanted - free, batch.size), self._replaces(batch))
 
@@ -439,7 +443,7 @@ class Buffers:
 
     def purge_late(self) -> None:
         """Lazy purging: the application is behind, so let all go that is known to be obsolete."""
-        self.to_deliver.reclaim(max(len(self.to_deliver) - 1, 1))
+        self.to_deliver.reclaim(max(len(self.to_deliver), 1))
         self._account_purged_from_delivery()
 
     def trim(self, rank: int, stable: int) -> None:
@@ -460,6 +464,9 @@ class Buffers:
     def _account_purged_from_delivery(self) -> None:
         for victim, by in self.to_deliver.take_receipts():
             self.purged_from_delivery(victim, by)
+        for thinned in self.to_deliver.take_thinned():
+            self._stats.purged_delivery += thinned.count
+            self._out.deliver(thinned)
 
     def purged_from_delivery(self, victim: Batch, by: Batch) -> None:
         """Account for a message that another replaced before it was delivered."""

@@ -12,7 +12,7 @@ _RESEND_LIMIT = 8
 """Messages sent again at once, at most."""
 
 
-class Outgoing:
+class SendingEnd:
     """The sending end: what is not acknowledged, and how far it may be sent."""
 
     def __init__(self, me: MemberId, settings: ChannelSettings) -> None:
@@ -97,7 +97,7 @@ class Outgoing:
         return ChannelData(batch.first, low, batch.payloads, to_wire(batch.annotation))
 
 
-class Incoming:
+class ReceivingEnd:
     """The receiving end: puts messages in sequence, skipping what the sender purged."""
 
     def __init__(self, settings: ChannelSettings) -> None:

@@ -74,4 +74,5 @@ class Occupancy:
         after = self._held_bytes[rank] = before + by
         self.bytes += by
         if rank in self._senders:
-            self._unused += max(self._largest - after, 0) - max(self._largest - before, 0)
+            largest = self._largest
+            self._unused += max(largest - after, 0) - max(largest - before, 0)

@@ -292,9 +292,11 @@ class SemanticMulticast(Stack):
 
     def _look_at_backlog(self, now: Nanos) -> None:
         """Tell the others to stop, or that they need not any more."""
-        if self.backlog.over():
+        over = self.backlog.over()
+        if over:
             self.buffers.purge_late()
-        if self.backlog.over() != self._over and self._gossip_at > now:
+            over = self.backlog.over()
+        if over != self._over and self._gossip_at > now:
             self._plan_gossip(now)
 
     def _on_other_frame(self, now: Nanos, source: int, frame: Frame) -> None:

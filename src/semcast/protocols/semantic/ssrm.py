@@ -19,7 +19,7 @@ from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.obsolescence import PurgingBuffer
-from semcast.protocols.semantic.channel import Incoming, Outgoing
+from semcast.protocols.semantic.channel import ReceivingEnd, SendingEnd
 from semcast.protocols.semantic.frames import ChannelAck, ChannelData
 from semcast.protocols.semantic.settings import ChannelSettings
 from semcast.wire.annotations import from_wire
@@ -45,8 +45,8 @@ class SenderMulticast(Stack):
         self.stats = Statistics()
         self._me = me
         others = [member for member in self.members if member != me]
-        self.outgoing = {member: Outgoing(me, settings) for member in others}
-        self.incoming = {member: Incoming(settings) for member in others}
+        self.outgoing = {member: SendingEnd(me, settings) for member in others}
+        self.incoming = {member: ReceivingEnd(settings) for member in others}
         self.to_deliver = PurgingBuffer(settings.purging, limit_messages=settings.buffer_messages)
         self._seq = 0
         self._blocked = False

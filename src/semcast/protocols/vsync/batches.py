@@ -32,7 +32,7 @@ _AT_ONCE = 64
 _Vector = Annotated[list[Seq], msgspec.Meta(max_length=MAX_MEMBERS)]
 
 
-class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class InstanceStanding(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many decisions a member knows, and what it adopted in the next instance and when."""
 
     settled: Seq
@@ -42,7 +42,7 @@ class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_vector = msgspec.msgpack.Decoder(_Vector).decode
-_read_standing = msgspec.msgpack.Decoder(Standing).decode
+_read_standing = msgspec.msgpack.Decoder(InstanceStanding).decode
 
 
 class BatchOrder(TotalOrder):
@@ -215,7 +215,7 @@ class BatchOrder(TotalOrder):
         """The decisions known here, and what was adopted last."""
         self._reported = self.settled
         ts, value = (0, None) if self._running is None else self._running.adopted
-        return _encode(Standing(self.settled, ts, self._vector(value) if ts and value else None))
+        return _encode(InstanceStanding(self.settled, ts, self._vector(value) if ts and value else None))
 
     def merge(self, reports: Sequence[bytes]) -> bytes | None:
         """The most decisions anybody knows, and what was adopted last after them."""
@@ -228,9 +228,9 @@ class BatchOrder(TotalOrder):
             return None
         settled = max(standing.settled for standing in standings)
         last = self.last_adopted([standing for standing in standings if standing.settled == settled])
-        return _encode(Standing(settled, last.ts, last.value))
+        return _encode(InstanceStanding(settled, last.ts, last.value))
 
-    def last_adopted(self, standings: Sequence[Standing]) -> Standing:
+    def last_adopted(self, standings: Sequence[InstanceStanding]) -> InstanceStanding:
         """Which of these members adopted its value last: if one was decided, it is this."""
         return max(standings, key=lambda standing: standing.ts)
 

@@ -69,6 +69,14 @@ def encode(change: Change, members: Sequence[MemberId]) -> bytes:
     return _encode(wire)
 
 
+def report_of(value: bytes) -> bytes:
+    """What a value says of the order; nothing if it says nothing at all."""
+    try:
+        return _decode(value).report
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return b""
+
+
 def decode(value: bytes, members: Sequence[MemberId]) -> Change | None:
     """What a value says; None if it says nothing about these members."""
     try:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from semcast.sim.experiments.asking import AskCell, w6
 from semcast.sim.experiments.buffers import BufferCell, StockCell, StockDelayCell, buffer, m3, m4
 from semcast.sim.experiments.causality import CausalityCell, v2
 from semcast.sim.experiments.cells import Cell, CellError, Experiment, Parameters, Result, Value
@@ -17,6 +18,7 @@ from semcast.sim.experiments.domains import StructureCell, w1
 from semcast.sim.experiments.flushes import FlushCell, v4
 from semcast.sim.experiments.gossiping import GossipCell, gossip
 from semcast.sim.experiments.logs import AbsenceCell, ItemsCell, LateCell, RegionCell, x1, x3, x5, x6
+from semcast.sim.experiments.marking import MarkCell, w8
 from semcast.sim.experiments.multicasts import MulticastCell, v1
 from semcast.sim.experiments.perturbed import PerturbedCell, SlowCell, f1, f2, f7
 from semcast.sim.experiments.replay import ReplayCell, g2, g3, g4
@@ -58,6 +60,9 @@ EXPERIMENTS: Mapping[str, Experiment[Any]] = MappingProxyType(
         "v4": Experiment(FlushCell, v4),
         "w1": Experiment(StructureCell, w1),
         "w2": Experiment(SwitchCell, w2),
+        "w6": Experiment(AskCell, w6),
+        "w7": Experiment(SwitchCell, w2),
+        "w8": Experiment(MarkCell, w8),
         "x1": Experiment(AbsenceCell, x1),
         "x3": Experiment(LateCell, x3),
         "x5": Experiment(ItemsCell, x5),

@@ -6,10 +6,10 @@ from semcast.models import (
     BufferRun,
     Distance,
     Frd,
+    ModelTraffic,
     Purging,
     Scenario,
     Stock,
-    Traffic,
     simulate,
     throughput,
     tolerated_delay,
@@ -110,5 +110,5 @@ def model_ratio(distance: Distance, scenario: Scenario) -> float:
     return distance.purge_ratio(min(scenario.n + scenario.sender_n, scenario.reach))
 
 
-def _simulated(scenario: Scenario, traffic: Traffic, messages: int, seed: int) -> BufferRun:
+def _simulated(scenario: Scenario, traffic: ModelTraffic, messages: int, seed: int) -> BufferRun:
     return simulate(scenario, traffic, messages, warmup=messages // 10, seed=seed)

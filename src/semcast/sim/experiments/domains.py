@@ -4,7 +4,7 @@ Counted by a model without a protocol (`semcast.models.stamps`): everybody has a
 is sent, which makes stamps as large as they get.
 """
 
-from semcast.models.stamps import Traffic, count_stamps
+from semcast.models.stamps import FlurryTraffic, count_stamps
 from semcast.models.structures import Policy, Structure, domain
 from semcast.sim.experiments.cells import CellError, Parameters, Result
 
@@ -29,7 +29,7 @@ def w1(cell: StructureCell) -> Result:
         raise CellError(str(error)) from error
     if not 0 <= cell.locality < 1:
         raise CellError("locality: at least 0, and below 1")
-    found = count_stamps(Traffic(members, cell.messages, cell.locality, cell.seed), cell.policy)
+    found = count_stamps(FlurryTraffic(members, cell.messages, cell.locality, cell.seed), cell.policy)
     return {
         "own": found.own / found.messages,
         "others": found.others / found.messages,

@@ -44,7 +44,7 @@ from semcast.sim.networks import Conditions, Packet
 from semcast.sim.programs import Programs
 from semcast.sim.routed import RoutedNetwork
 from semcast.sim.scheduler import Scheduler
-from semcast.sim.topologies import Placed, TopologyError, surveyed, thirty
+from semcast.sim.topologies import PlacedTopology, TopologyError, surveyed, thirty
 from semcast.sim.workloads import Content, Source, plain, poisson
 from semcast.wire import Datagram
 
@@ -158,7 +158,7 @@ class CountingNetwork(RoutedNetwork):
     """Counts packets and bytes by what they are for, and repairs by the links on their way."""
 
     def __init__(
-        self, scheduler: Scheduler, rng: Random, conditions: Conditions, placed: Placed, queue: int
+        self, scheduler: Scheduler, rng: Random, conditions: Conditions, placed: PlacedTopology, queue: int
     ) -> None:
         super().__init__(
             scheduler,
@@ -379,8 +379,8 @@ def watched(watch: Watch, peers: type[Peers] = Peers) -> type[Member]:
     """Members that tell what they receive."""
 
     class WatchedReceiver(Receiver):
-        def take(self, stream: Stream, batch: Batch) -> list[Batch]:
-            taken = super().take(stream, batch)
+        def take(self, stream: Stream, batch: Batch, number: int) -> list[Batch]:
+            taken = super().take(stream, batch, number)
             for part in taken:
                 for seq in range(part.first, part.last + 1):
                     watch.on_had(self._me, part.sender, seq)
@@ -404,7 +404,7 @@ def watched(watch: Watch, peers: type[Peers] = Peers) -> type[Member]:
     return WatchedMember
 
 
-def _placed(cell: GossipCell, hosts: int) -> Placed:
+def _placed(cell: GossipCell, hosts: int) -> PlacedTopology:
     """Where hosts are; the logger, which comes last, with the first member."""
     if cell.topology == "tiered":
         placed = thirty(cell.seed, cell.members)
@@ -416,4 +416,4 @@ def _placed(cell: GossipCell, hosts: int) -> Placed:
     bandwidth = round(cell.mbit * 1_000_000)
     edges = tuple(msgspec.structs.replace(edge, bandwidth=bandwidth) for edge in placed.topology.edges)
     places = placed.places + placed.places[:1] * (hosts - cell.members)
-    return Placed(msgspec.structs.replace(placed.topology, edges=edges), places)
+    return PlacedTopology(msgspec.structs.replace(placed.topology, edges=edges), places)

@@ -12,7 +12,7 @@ from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.protocols.gossip.member import Member
 from semcast.sim.experiments.cells import CellError, Result
 from semcast.sim.experiments.gossiping import BEGIN, GossipCell, GossipRun
-from semcast.sim.topologies import TIERS, Placed
+from semcast.sim.topologies import TIERS, PlacedTopology
 from semcast.sim.workloads import Content, Representation, overwrites
 
 _LOOK: Nanos = 10 * MILLISECOND
@@ -174,7 +174,7 @@ def x6(cell: RegionCell) -> Result:
     }
 
 
-def _region(placed: Placed, cell: RegionCell) -> tuple[list[int], tuple[int, int]]:
+def _region(placed: PlacedTopology, cell: RegionCell) -> tuple[list[int], tuple[int, int]]:
     """The largest region without senders and logger: the members in it, and the wire it hangs by."""
     core, regions, _ = TIERS
     wires = {edge.b: edge.a for edge in placed.topology.edges}  # every node hangs by one wire, but the core

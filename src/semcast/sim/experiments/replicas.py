@@ -28,7 +28,7 @@ from semcast.sim.faults import AnyFault, Partition
 from semcast.sim.hosts import CpuModel
 from semcast.sim.networks import Conditions, SwitchedNetwork
 from semcast.sim.programs import Programs
-from semcast.sim.replication_deeds import Ask, Look
+from semcast.sim.replication_deeds import Ask, LookDeed
 from semcast.sim.scheduler import Scheduler
 from semcast.sim.swarm import report
 from semcast.sim.workloads import Source, constant, plain
@@ -108,7 +108,7 @@ def q2(cell: LevelsCell) -> Result:
 def _asking(level: str, at: Nanos) -> Sequence[AnyFault]:
     if level in ("strict", "queued"):
         return [Ask(at, member, f"client {member}", 1, level) for member in (0, 2)]
-    return [Look(at, member, f"client {member}", level) for member in (0, 2)]
+    return [LookDeed(at, member, f"client {member}", level) for member in (0, 2)]
 
 
 def _shown(waited: Nanos | None, healed: Nanos) -> float:

@@ -1,4 +1,4 @@
-"""W2: what it costs to change the group, by engine and policy (Birman et al. 1991, 6.3 and 6.7).
+"""W2, W7: what it costs to change the group, and to have one order over groups (Birman et al. 1991, 6).
 
 Some processes are in all groups and send one run of messages after the other; with a chance `changes` the
 next run goes to another group. Everything else is the protocol's: processors cost `cpu_us` a datagram, so
@@ -35,9 +35,9 @@ _PAYLOAD = bytes(56)
 class SwitchCell(Parameters, frozen=True):
     """Groups that have some processes in common, which send."""
 
-    engine: Literal["conservative", "full", "ordered"] = "conservative"
+    engine: Literal["conservative", "full", "blocks", "epochs", "ordered"] = "conservative"
     resilience: str = "safe"
-    """Under the policy `full`, who must have the causes of a message that changes the group."""
+    """Where stamps are carried, who must have the causes of a message that changes the group."""
     groups: int = 2
     size: int = 3
     """Members of a group."""
@@ -45,12 +45,16 @@ class SwitchCell(Parameters, frozen=True):
     """Processes that are in all groups, and send."""
     senders: Literal["shared", "all"] = "shared"
     """Whether those in one group only send, too."""
+    order: Literal["agreed", "domain"] = "agreed"
+    """Of the causal engine: whether messages have a place in the one order of the domain (W7)."""
     changes: float = 1.0
     run: int = 1
     rate: float = 0.0
     """Runs a second of each; 0 for as many as it may."""
     latency_ms: float = 1.0
     cpu_us: float = 10.0
+    ack_ms: float = 1.0
+    """How long acknowledgements of the causal engine wait for others."""
     measured_s: float = 0.2
 
 
@@ -59,7 +63,7 @@ def w2(cell: SwitchCell) -> Result:
     if not 1 <= cell.shared <= cell.size:
         raise CellError("shared: 1 to all members of a group")
     talkers: list[Talking] = []
-    cluster = _cluster(cell, talkers)
+    cluster = cluster_of(cell, talkers)
     cluster.start()
     cluster.run(FOUNDED + WARM)
     for each in talkers:
@@ -92,6 +96,7 @@ class Talk:
 
     def __init__(self, cell: SwitchCell, groups: Sequence[str], rng: Random, *, sends: bool) -> None:
         self.groups = groups
+        self.ordered = cell.order == "domain"
         self._cell = cell
         self._rng = rng
         self._sends = sends
@@ -179,7 +184,8 @@ class CausalTalker(Isis):
             self.talk.hear(now, self.me, events)
             moved = bool(events)
             if self.talk.due(now) and not self.program.wishes:
-                self.cast(*self.talk.next(now))
+                group, payloads = self.talk.next(now)
+                self.cast(group, payloads, ordered=self.talk.ordered)
                 moved = True
             if moved:
                 super().settle(now)
@@ -243,7 +249,8 @@ class OrderedTalker(Lightweight):
 Talking = CausalTalker | OrderedTalker
 
 
-def _cluster(cell: SwitchCell, talkers: list[Talking]) -> Cluster:
+def cluster_of(cell: SwitchCell, talkers: list[Talking]) -> Cluster:
+    """The processes of a cell; puts them into a list as they are built."""
     scheduler, seeds = Scheduler(), Random(cell.seed)
     private = cell.size - cell.shared
     size = cell.shared + cell.groups * private
@@ -289,6 +296,7 @@ def _talker(cell: SwitchCell, me: MemberId, rng: Random, out: Outbox, talk: Talk
     settings = IsisSettings(
         policy=Policy(cell.engine),
         resilience=cell.resilience,
-        vsync=VsyncSettings(ack_delay=MILLISECOND),
+        structure=(tuple(f"g{number}" for number in range(cell.groups)),),
+        vsync=VsyncSettings(ack_delay=round(cell.ack_ms * MILLISECOND)),
     )
     return CausalTalker(me, settings, rng, out, talk, cell.size)

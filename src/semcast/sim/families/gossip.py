@@ -5,17 +5,19 @@ from random import Random
 
 import msgspec
 
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
 from semcast.sim.absence import Absence
 from semcast.sim.cluster import QUIET, member_names
 from semcast.sim.families.record import FAMILIES, Family
-from semcast.sim.gossip_scenario import Strangers, draw_gossip, loggers_of
+from semcast.sim.gossip_scenario import INACTIVE, Strangers, draw_gossip, loggers_of
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
+
+Stacks = Callable[[Scenario, Mutant], StackFactory]
 
 
 def settings_of(scenario: Scenario) -> GossipSettings:
@@ -28,7 +30,8 @@ def settings_of(scenario: Scenario) -> GossipSettings:
     return settings
 
 
-def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
+def stack_of(scenario: Scenario, mutant: Mutant) -> StackFactory:
+    """Members and loggers, as a scenario has set them."""
     settings = settings_of(scenario)
     told = settings
     if isinstance(settings, Strangers) and not settings.named:
@@ -85,7 +88,8 @@ def _quiet(scenario: Scenario) -> Nanos:
     """Longer than it takes until anything is said again."""
     settings = settings_of(scenario)
     said = max(settings.resend, settings.report, settings.heartbeat_most, settings.presence)
-    return max(QUIET, 2 * said)
+    ends = settings.inactive + SECOND if settings.inactive == INACTIVE else 0
+    return max(QUIET, 2 * said, ends)
 
 
 def _goes(stack: Stack, now: Nanos) -> None:
@@ -103,19 +107,22 @@ def _drawn(protocol: Protocol) -> Callable[[int, Fixed | None], Scenario]:
     return draw
 
 
-for _protocol in Protocol:
-    FAMILIES.register(
-        Family(
-            name=_protocol.value,
-            stack=_stack,
-            draw=_drawn(_protocol),
-            mutants=MUTANTS.get(_protocol.value, {}),
-            limit=_limit,
-            queue=_queue,
-            announces=True,
-            disk=_disk,
-            largest=None,
-            quiet=_quiet,
-            absence=Absence(_goes, _returns),
-        )
+def family_of(name: str, stack: Stacks, draw: Callable[[int, Fixed | None], Scenario]) -> Family:
+    """A family of groups with loggers, or without."""
+    return Family(
+        name=name,
+        stack=stack,
+        draw=draw,
+        mutants=MUTANTS.get(name, {}),
+        limit=_limit,
+        queue=_queue,
+        announces=True,
+        disk=_disk,
+        largest=None,
+        quiet=_quiet,
+        absence=Absence(_goes, _returns),
     )
+
+
+for _protocol in Protocol:
+    FAMILIES.register(family_of(_protocol.value, stack_of, _drawn(_protocol)))

@@ -8,9 +8,11 @@ from semcast.core.outbox import Outbox
 from semcast.core.quorum import is_quorum
 from semcast.core.stack import Stack
 from semcast.history import Event, History
+from semcast.history.schema import CAUSAL
 from semcast.protocols.isis import ISIS as PROTOCOL
 from semcast.protocols.isis import IsisSettings
 from semcast.sim.families.record import FAMILIES, Family
+from semcast.sim.hosted_calls import CallBook
 from semcast.sim.isis_programs import DomainProcess, IsisPlan
 from semcast.sim.isis_scenario import IsisVariant, draw_isis
 from semcast.sim.mutants import MUTANTS, Mutant
@@ -24,12 +26,25 @@ def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     kind = mutant.stack or DomainProcess
     assert isinstance(plan, IsisPlan)
     assert issubclass(kind, DomainProcess)
+    book = None
+    if plan.calls:
+        name = f"isis-{scenario.seed}"
+        book = CallBook(name, scenario.seed, mutant.calls, plan.calls, CAUSAL)
 
     def build(me: MemberId, members: Sequence[MemberId], rng: Random, out: Outbox) -> Stack:
         number = next(place for place, member in enumerate(members) if member.name == me.name)
-        return kind(me, plan, number, rng, out)
+        process = kind(me, plan, number, rng, out)
+        process.book = book
+        return process
 
     return build
+
+
+def _beside(stacks: Sequence[Stack]) -> list[History]:
+    """What programs did about calls, if they called."""
+    processes = [stack for stack in stacks if isinstance(stack, DomainProcess)]
+    book = next((process.book for process in processes if process.book is not None), None)
+    return [] if book is None else [book.close([each.me for each in processes if each.phase() != "left"])]
 
 
 def _plain(scenario: Scenario) -> IsisPlan:
@@ -73,5 +88,6 @@ ISIS = FAMILIES.register(
         mutants=MUTANTS["isis"],
         limit=_limit,
         excused=excused,
+        beside=_beside,
     )
 )

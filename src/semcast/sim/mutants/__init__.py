@@ -170,11 +170,25 @@ _LOGGERS: dict[str, Mutant] = {
     "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
     "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch, by_chance=False),
     "published-twice": Mutant(logger=gossip_loggers.PublishedTwice, by_chance=False),
+    "receipts-kept-for-ever": Mutant(logger=gossip_loggers.ReceiptsKeptForEver, by_chance=False),
+    "expired-counts-as-replaced": Mutant(logger=gossip_loggers.ExpiredCountsAsReplaced),
+    "dead-sessions-of-others": Mutant(logger=gossip_loggers.DeadSessionsOfOthers),
+    "published-on-one-disk": Mutant(logger=gossip_loggers.PublishedOnOneDisk),
     "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch, by_chance=False),
     "positions-given-anew": Mutant(logger=gossip_loggers.PositionsGivenAnew),
     "positions-reused": Mutant(logger=gossip_loggers.PositionsReused, by_chance=False),
 }
 """Mutants of a logger, whatever its members do."""
+
+MUTANTS["gateway"] = {
+    "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten),
+    "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch),
+    "published-twice": Mutant(logger=gossip_loggers.PublishedTwice),
+    "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch),
+    "keys-trimmed": Mutant(logger=gossip_loggers.KeysTrimmed),
+    "stages-forgotten": Mutant(logger=gossip_loggers.StagesForgotten),
+    "staged-before-synced": Mutant(logger=gossip_loggers.StagedBeforeSynced, by_chance=False),
+}
 
 MUTANTS["rpbcast"] = {
     "gc-note-as-printed": Mutant(gossip.GcNoteAsPrinted),

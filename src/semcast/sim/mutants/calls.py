@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.views import View
-from semcast.patterns.calls import MARK, Calls, Key, Say, Wanted, read
+from semcast.patterns.calls import MARK, CallRequest, Calls, Key, Say, Wanted, read
 from semcast.patterns.calls.asking import Asking, Call, Whom
 from semcast.patterns.calls.duties import Duties, Duty
 from semcast.patterns.calls.values import needed
@@ -109,17 +109,18 @@ class AnswersTwice(Calls):
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[arg-type]
-        self._answers: dict[Key, bytes] = {}
+        self._answers: dict[Key, tuple[CallRequest, bytes]] = {}
 
     def answer(self, key: Key, body: bytes, *, error: bool = False) -> None:
-        if key in self._answering:
-            self._answers[key] = body
+        request = self._answering.get(key)
+        if request is not None:
+            self._answers[key] = request, body
         super().answer(key, body, error=error)
 
     def on_view(self, now: Nanos, view: View) -> None:
         super().on_view(now, view)
-        for key, body in self._answers.items():
-            self._say(key, 0, body)
+        for request, body in self._answers.values():
+            self._say(request, 0, body)
         self._answers.clear()
 
 

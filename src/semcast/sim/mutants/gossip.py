@@ -44,13 +44,13 @@ class _PrintedStream(Stream):
 class _PrintedReceiver(Receiver):
     stream_kind = _PrintedStream
 
-    def take(self, stream: Stream, batch: Batch) -> list[Batch]:
+    def take(self, stream: Stream, batch: Batch, number: int) -> list[Batch]:
         assert isinstance(stream, _PrintedStream)
         if batch.first in stream.again and batch.first <= stream.next:
             stream.again = Spans()
             self._enqueue(stream, batch)
             return [batch]
-        return super().take(stream, batch)
+        return super().take(stream, batch, number)
 
 
 class GcNoteAsPrinted(Member):

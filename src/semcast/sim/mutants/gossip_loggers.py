@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from semcast.core.annotations import Annotation
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
@@ -11,6 +12,7 @@ from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.data import Data, batch_in
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
@@ -18,16 +20,17 @@ from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import Entry, Join
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
-from semcast.protocols.gossip.keys import Keys
+from semcast.protocols.gossip.keys import Batched, Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
 from semcast.protocols.gossip.publishing import Answer
 from semcast.protocols.gossip.reading import Reading
-from semcast.protocols.gossip.records import Counted, Record, Released, Replaced
+from semcast.protocols.gossip.records import Counted, Keyed, Record, Released, Replaced
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span, spans_of
+from semcast.protocols.gossip.stages import Stages
 from semcast.protocols.gossip.staging import Staging
 
 
@@ -224,12 +227,10 @@ class _Incomplete(Staging):
     def _check(self, stages: Sequence[tuple[str, int]]) -> None:
         """Makes do with the pieces that are there."""
 
-    def release(
-        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
-    ) -> tuple[LogStream, int] | None:
+    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Batched:
         there = self._books.stages
         found = [(stage, pieces - there.lacking(stage, pieces)) for stage, pieces in stages]
-        return super().release(key, [each for each in found if each[1]], answer)
+        return super().release(key, [each for each in found if each[1]])
 
 
 class HalfABatch(Logger):
@@ -238,18 +239,26 @@ class HalfABatch(Logger):
     staging_kind = _Incomplete
 
 
-class _Unaware(Staging):
-    def release(
-        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
-    ) -> tuple[LogStream, int] | None:
-        self._books.keys = Keys(self._settings.publish_keys)
-        return super().release(key, stages, answer)
+class _Unaware(Keys):
+    def get(self, key: bytes) -> Batched | None:  # noqa: ARG002
+        return None
 
 
 class PublishedTwice(Logger):
-    """Publishes what was staged, whether or not it knows the key."""
+    """Publishes a batch, whether or not it knows the key."""
 
-    staging_kind = _Unaware
+    keys_kind = _Unaware
+
+
+class _Alone(Copying):
+    def _is_enough(self, sender: MemberId, last: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class PublishedOnOneDisk(Logger):
+    """Says that a batch is logged when it is on the own disk, however many loggers must have it."""
+
+    copying_kind = _Alone
 
 
 class _Keyless(Journal):
@@ -263,6 +272,68 @@ class KeyBesideTheBatch(Logger):
     """Has the key of what was staged in memory alone."""
 
     journal_kind = _Keyless
+
+
+class StagesForgotten(Logger):
+    """Has nothing any more, after a crash, of what was staged."""
+
+    def recover(self, now: Nanos, records: Sequence[bytes], first: int = 0) -> None:
+        super().recover(now, records, first)
+        self.books.stages = Stages()
+
+
+class _WithoutKeys(Journal):
+    def rewrite(self, records: Iterable[Record]) -> None:
+        super().rewrite(record for record in records if not isinstance(record, Keyed))
+
+
+class KeysTrimmed(Logger):
+    """Writes a log anew without the keys of what was published."""
+
+    journal_kind = _WithoutKeys
+
+
+class _Hurried(Staging):
+    def stage(
+        self,
+        now: Nanos,
+        stage: str,
+        number: int,
+        payloads: Sequence[bytes],
+        annotations: Sequence[Annotation | None],
+        answer: Answer,
+    ) -> None:
+        super().stage(now, stage, number, payloads, annotations, lambda _level, _position: None)
+        answer("staged", 0)
+
+
+class StagedBeforeSynced(Logger):
+    """Says that a piece of a batch is there before it is on disk."""
+
+    staging_kind = _Hurried
+
+
+class _Hoarding(LogStream):
+    def crowded(self, most: int) -> int:  # noqa: ARG002
+        return 0
+
+
+class ReceiptsKeptForEver(Logger):
+    """Remembers what replaced each message until every session is past it, also one that never comes back."""
+
+    log_stream_kind = _Hoarding
+
+
+class _Levelling(LogStream):
+    def merge(self, below: int) -> None:
+        super().merge(below)
+        self.expired.drop(below)
+
+
+class ExpiredCountsAsReplaced(Logger):
+    """Forgets why messages left: says that something replaced what had expired."""
+
+    log_stream_kind = _Levelling
 
 
 class _NumberedAnew(Placing):
@@ -357,6 +428,17 @@ class ForgottenAwaited(Logger):
     """Waits for ever for a logger that is forgotten."""
 
     colleagues_kind = _Faithful
+
+
+class _OfOthers(Departing):
+    def _is_inactive(self, now: Nanos, row: Row) -> bool:
+        return row.here and super()._is_inactive(now, row)
+
+
+class DeadSessionsOfOthers(Logger):
+    """Leaves it to the logger of a session to end it, also to one that is forgotten."""
+
+    departing_kind = _OfOthers
 
 
 class _Presumptuous(Ending):

@@ -1,24 +1,30 @@
 """Broken causal domains: each drops one rule of `docs/protocols/isis.md`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from semcast.core.events import Left
 from semcast.core.ids import Nanos
+from semcast.protocols.isis.arrivals import Arrivals, DirectTicket, Source
+from semcast.protocols.isis.directs import Directs
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.giving import Giving
 from semcast.protocols.isis.line import Line
+from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.order import DomainOrder, Ticket
-from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.policies import AnyTicket, Full
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 from semcast.sim.isis_programs import DomainProcess
+from semcast.sim.mutants.isis_policies import POLICY_MUTANTS
 from semcast.sim.mutants.mutant import Mutant
 
 
 class _BlindLine(Line):
-    def allowed_by_others(self, ticket: Ticket) -> bool:  # noqa: ARG002
+    def allowed_by_others(self, ticket: AnyTicket) -> bool:  # noqa: ARG002
         return True
 
 
@@ -56,13 +62,17 @@ class ActiveAsPrinted(DomainProcess):
 
 
 class _PrintedLine(Line):
-    def ready(self, ticket: Ticket) -> bool:
+    def ready(self, ticket: AnyTicket) -> bool:
         for earlier in self:
             if earlier is ticket:
                 break
-            if earlier.order.seat is not ticket.order.seat:
+            if _group_of(earlier) != _group_of(ticket):
                 return False
         return super().ready(ticket)
+
+
+def _group_of(ticket: AnyTicket) -> str:
+    return ticket.group if isinstance(ticket, DirectTicket) else ticket.order.seat.name
 
 
 class ReceiveRuleAsPrinted(DomainProcess):
@@ -72,7 +82,7 @@ class ReceiveRuleAsPrinted(DomainProcess):
 
 
 class _BackwardLine(Line):
-    def next(self) -> Ticket | None:
+    def next(self) -> AnyTicket | None:
         return next(filter(self.ready, reversed(self._tickets)), None)
 
 
@@ -146,7 +156,7 @@ class KCountsTheSenderAlone(DomainProcess):
 class _Discarding(Giving):
     def give(self, now: Nanos) -> bool:
         domain = self._domain
-        for ticket in list(domain.line):
+        for ticket in [each for each in domain.line if isinstance(each, Ticket)]:
             seat, stream = ticket.order.seat, ticket.order.lines
             entered = seat.entered
             if entered is stream and entered is not seat.member.stream and not domain.line.ready(ticket):
@@ -220,6 +230,83 @@ class FlushedWhenSent(DomainProcess):
     flush_kind = _HastyFlush
 
 
+class _HastyDirects(Directs):
+    def look(self) -> bool | None:
+        if self._way is not None:
+            way, self._way = self._way, None
+            self._domain.program.letter_left(way, way.untaken[-1] if way.untaken else 0)
+        return True
+
+
+class DirectOvertaken(DomainProcess):
+    """Who sends a message to one member does not wait until it is there."""
+
+    directs_kind = _HastyDirects
+
+
+class _HastyArrivals(Arrivals):
+    def _look_at(self, source: Source) -> None:
+        frame = source.waiting
+        assert frame is not None
+        source.placed = frame.nth
+        self.answer(source)
+        super()._look_at(source)
+
+
+class DirectAcknowledgedOnReception(DomainProcess):
+    """7.2 as printed: a message to one member is acknowledged before its view is there."""
+
+    arrivals_kind = _HastyArrivals
+
+
+class _KeepingArrivals(Arrivals):
+    def kept(self, cut: Sequence[int], counts: Sequence[tuple[int, int]]) -> bool:  # noqa: ARG002
+        return True
+
+
+class DirectKeptWithoutCauses(DomainProcess):
+    """A message to one member is given to it though what it comes after is lost with its view."""
+
+    arrivals_kind = _KeepingArrivals
+
+
+class _OwnOrderOnly(Totals):
+    def behind(self) -> Iterator[Seat]:
+        return iter(())
+
+
+class OrderWithoutAdvance(DomainProcess):
+    """Ordered messages do not wait for what may come before them in other groups."""
+
+    totals_kind = _OwnOrderOnly
+
+
+class _ImpatientSending(Sending):
+    def awaits_own(self, seat: Seat, *, ordered: bool) -> bool:  # noqa: ARG002
+        return False
+
+
+class OrderOvertakenByItsSender(DomainProcess):
+    """Who sent an ordered message sends in other groups before it was given it itself."""
+
+    sending_kind = _ImpatientSending
+
+
+class _OwnNumbers(Numbering):
+    def floor(self) -> int:
+        return self._order.seat.turns.said_upto
+
+
+class _OwnNumberSeat(Seat):
+    numbering_kind = _OwnNumbers
+
+
+class NumbersWithoutLamport(DomainProcess):
+    """Holders do not look at the numbers of other groups."""
+
+    seat_kind = _OwnNumberSeat
+
+
 MUTANTS: dict[str, Mutant] = {
     "other-groups-ignored": Mutant(OtherGroupsIgnored),
     "stamp-told-by-a-process": Mutant(StampToldByAProcess, by_chance=False),
@@ -237,4 +324,11 @@ MUTANTS: dict[str, Mutant] = {
     "purge-drops-foreign-fields": Mutant(PurgeDropsForeignFields, by_chance=False),
     "put-out-of-one-group-only": Mutant(PutOutOfOneGroupOnly),
     "flushed-when-sent": Mutant(FlushedWhenSent),
+    "order-without-advance": Mutant(OrderWithoutAdvance),
+    "order-overtaken-by-its-sender": Mutant(OrderOvertakenByItsSender, by_chance=False),
+    "numbers-without-lamport": Mutant(NumbersWithoutLamport, by_chance=False),
+    "direct-overtaken": Mutant(DirectOvertaken),
+    "direct-acknowledged-on-reception": Mutant(DirectAcknowledgedOnReception, by_chance=False),
+    "direct-kept-without-causes": Mutant(DirectKeptWithoutCauses, by_chance=False),
+    **POLICY_MUTANTS,
 }

@@ -10,7 +10,7 @@ from semcast.protocols.clients.host import Host
 from semcast.protocols.gossip import Logger
 from semcast.protocols.lightweight import Machine as DaemonMachine
 from semcast.replication.machine import Machine
-from semcast.replication.reads import Reading
+from semcast.replication.reads import ReadQueue
 
 
 class Mutant(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class Mutant(msgspec.Struct, frozen=True):
     operations: type[OperationTracker] = OperationTracker
     handover: type[Handover] = Handover
     machine: type[Machine] = Machine
-    reading: type[Reading] = Reading
+    reading: type[ReadQueue] = ReadQueue
     logger: type[Logger] = Logger
     daemon: type[DaemonMachine] = DaemonMachine
     host: type[Host] = Host

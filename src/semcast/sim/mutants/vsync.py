@@ -15,7 +15,7 @@ from semcast.protocols.semantic.exchange import Exchange
 from semcast.protocols.semantic.frames import Notice
 from semcast.protocols.semantic.retention import Retention
 from semcast.protocols.vsync import VirtualSynchrony
-from semcast.protocols.vsync.batches import BatchOrder, Standing
+from semcast.protocols.vsync.batches import BatchOrder, InstanceStanding
 from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import CausalOrder
@@ -134,7 +134,7 @@ class AcknowledgedAfterPred(OtherOrder):
 
 
 class _RoundlessOrder(BatchOrder):
-    def last_adopted(self, standings: Sequence[Standing]) -> Standing:
+    def last_adopted(self, standings: Sequence[InstanceStanding]) -> InstanceStanding:
         return next((standing for standing in standings if standing.value is not None), standings[0])
 
 

@@ -2,7 +2,7 @@
 
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
-from semcast.specs.calls.story import Call, Member, story_of, whom
+from semcast.specs.calls.story import Call, CallMember, story_of, whom
 from semcast.specs.verdict import Findings, Verdict
 
 
@@ -24,7 +24,7 @@ def call_complete(history: History) -> Verdict:
     return findings.verdict()
 
 
-def _judge(member: Member, call: Call, returned: Event, findings: Findings) -> None:
+def _judge(member: CallMember, call: Call, returned: Event, findings: Findings) -> None:
     if call.delivered is not None and call.delivered.members != call.expected:
         _found(findings, "others are expected to answer than were asked", call.delivered, returned)
     for row in call.departed:

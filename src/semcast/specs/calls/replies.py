@@ -6,7 +6,7 @@ from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
 from semcast.history.schema import CAUSAL, TOTAL
 from semcast.specs.calls.kinds import CAME, MISSED, SAID, SENT, TOLD, VIEW
-from semcast.specs.calls.story import Call, Member, Story, story_of, text_of, whom
+from semcast.specs.calls.story import Call, CallMember, CallStory, story_of, text_of, whom
 from semcast.specs.runs import Runs
 from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
@@ -37,7 +37,7 @@ def call_replies(history: History) -> Verdict:
     return verdict
 
 
-def _judge_heard(story: Story, call: Call, findings: Findings, doubts: list[MemberId]) -> None:
+def _judge_heard(story: CallStory, call: Call, findings: Findings, doubts: list[MemberId]) -> None:
     heard: dict[MemberId, Event] = {}
     departed = {whom(row): row for row in call.departed}
     for row in call.heard:
@@ -80,7 +80,7 @@ def call_one(history: History) -> Verdict:
     return findings.verdict()
 
 
-def _apart(story: Story, key: Named, row: Event, other: Event) -> bool:
+def _apart(story: CallStory, key: Named, row: Event, other: Event) -> bool:
     """Whether who was given a request knew then that it was apart from another who had it."""
     member = story.members[row.process]
     return str(other.process) in member.parted(member.asked[key], row)
@@ -114,7 +114,7 @@ _Said = dict[Named, tuple[_Causes, int]]
 """For each request that a member answered: what it had been given in that view, and how many rows by then."""
 
 
-def _before_said(member: Member) -> _Said:
+def _before_said(member: CallMember) -> _Said:
     found: _Said = {}
     had = _Causes(None)
     for row in member.rows:
@@ -148,7 +148,7 @@ def _untold(row: Event, told: dict[MemberId, Runs]) -> Iterator[int]:
 
 
 def _judge_causes(
-    process: MemberId, member: Member, before: dict[MemberId, _Said], findings: Findings
+    process: MemberId, member: CallMember, before: dict[MemberId, _Said], findings: Findings
 ) -> None:
     told: dict[MemberId, Runs] = {}
     lacking: dict[_Causes, _Lacking] = {}

@@ -51,7 +51,7 @@ class Call:
         return self.made.process, self.made.seq
 
 
-class Member:
+class CallMember:
     """One member's rows, in order."""
 
     def __init__(self, rows: list[Event]) -> None:
@@ -136,11 +136,11 @@ def whom(event: Event) -> MemberId:
     return event.members[0]
 
 
-class Story:
+class CallStory:
     """All of a history."""
 
     def __init__(self, history: History) -> None:
-        self.members = {process: Member(list(history.of(process))) for process in history.processes}
+        self.members = {process: CallMember(list(history.of(process))) for process in history.processes}
         self.alive = set(history.correct) | (set(history.processes) - set(history.gone))
         self.alive -= set(history.info.cut_off)
         seen = {who for each in self.members.values() for view in each.views for who in view.members or ()}
@@ -150,12 +150,12 @@ class Story:
         """Of whom it is not known what they said: programs of other languages record nothing."""
 
 
-_STORIES: "WeakKeyDictionary[History, Story]" = WeakKeyDictionary()
+_STORIES: "WeakKeyDictionary[History, CallStory]" = WeakKeyDictionary()
 
 
-def story_of(history: History) -> Story:
+def story_of(history: History) -> CallStory:
     """The story of a history; it is told once."""
     found = _STORIES.get(history)
     if found is None:
-        found = _STORIES[history] = Story(history)
+        found = _STORIES[history] = CallStory(history)
     return found

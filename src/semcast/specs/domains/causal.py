@@ -115,11 +115,11 @@ def _find_incomplete(story: Story, findings: Findings) -> None:
     for stay in _closed(story):
         _find_lacking(story, stay, asked[stay.process], findings, because)
     for part in story.direct:
-        addressee = _addressee(story, part)
-        if addressee is not None and (addressee, part) not in story.shown:
+        to = addressee(story, part)
+        if to is not None and (to, part) not in story.shown:
             sender, number = pasts.place(part)
-            if number <= asked[addressee][sender]:
-                story.report(findings, [part], _lacks(story, addressee, because))
+            if number <= asked[to][sender]:
+                story.report(findings, [part], _lacks(story, to, because))
 
 
 def _find_gaps(story: Story, findings: Findings) -> None:
@@ -134,11 +134,11 @@ def _find_gaps(story: Story, findings: Findings) -> None:
     for stay in _closed(story):
         _find_lacking(story, stay, heard.counts, findings, because)
     for part in story.direct:
-        addressee = _addressee(story, part)
-        if addressee is not None and (addressee, part) not in story.shown:
+        to = addressee(story, part)
+        if to is not None and (to, part) not in story.shown:
             sender, number = pasts.place(part)
             if number <= heard.counts[sender]:
-                story.report(findings, [part], _lacks(story, addressee, because))
+                story.report(findings, [part], _lacks(story, to, because))
 
 
 _Because = Callable[[MemberId], Iterable[tuple[MemberId, int]]]
@@ -181,7 +181,7 @@ def _lacks(
     return case
 
 
-def _addressee(story: Story, part: int) -> MemberId | None:
+def addressee(story: Story, part: int) -> MemberId | None:
     """Who must have a direct message when the run is over; None if nobody must."""
     sending = story.sent[part]
     stays = {stay.process: stay for stay in story.stays.get(sending.place, ())}

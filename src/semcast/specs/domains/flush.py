@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.history.events import Event, History
+from semcast.specs.domains.causal import addressee
 from semcast.specs.domains.kinds import ASKED, FLUSH, GIVEN, RETURNED, SENT
 from semcast.specs.domains.story import Row, Stay, Story, judge
 from semcast.specs.verdict import Findings, Verdict, unknown
@@ -14,9 +15,9 @@ _NO_CLOCK = "there were flushes, and the clocks of several programs cannot be co
 def domain_flush(history: History) -> Verdict:
     """I, 7.3: what p sent or was given before a flush is given, when that returns, to all members who go on.
 
-    So whatever p does then, in this domain or another, nobody of them can be told of the effect before the
-    cause. Replacements count. It is judged by the one clock of a simulated run. Counts pairs of a process and
-    a message.
+    Of a direct message: to its addressee, if that is there when the run is over. So whatever p does then, in
+    this domain or another, nobody of them can be told of the effect before the cause. Replacements count. It
+    is judged by the one clock of a simulated run. Counts pairs of a process and a message.
     """
     name = "domain_flush"
     if history.info.seed is None and any(event.kind is FLUSH for event in history.events):
@@ -43,6 +44,12 @@ def _find(story: Story, findings: Findings) -> None:
                 replaced = _replaced(story, stay)
                 late = [part for part in late if _after(replaced.get(part), deadlines[part])]
             story.report(findings, late, _case(story, stay.process, deadlines))
+    for part in story.direct:
+        to = addressee(story, part) if part in deadlines else None
+        if to is not None:
+            shown = story.shown.get((to, part))
+            if _after(None if shown is None else shown.at, deadlines[part]):
+                story.report(findings, [part], _case(story, to, deadlines))
 
 
 def _flushed(story: Story, rows: list[Row]) -> dict[int, Row]:

@@ -8,7 +8,7 @@ if nothing else in the row tells them apart.
 
 - dom-began: the process begins, with this policy between groups in `level`: "full", "blocks", "epochs" or
   "conservative". Its first row. Where causes need to survive so many failures only, `resilience` is their
-  number;
+  number. Under "blocks", `structure` is what was asserted of overlaps: "any", "acyclic", or sets of groups;
 - dom-view: it installs view `view` of `group`, with these `members`. Of a group with clients, `style` is
   "client-server" or "diffusion" and `servers` how many of the members are servers;
 - dom-left: it has left `group`, and may join again;
@@ -48,6 +48,7 @@ class Text(msgspec.Struct, frozen=True, gc=False):
     replaces: tuple[tuple[str, int, int], ...] = ()
     direct: bool = False
     resilience: int | None = None
+    structure: str | tuple[tuple[str, ...], ...] = ""
 
     @property
     def annotation(self) -> Annotation | None:

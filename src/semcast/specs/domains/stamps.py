@@ -16,23 +16,28 @@ def stamp_bound(history: History) -> Verdict:
 
     Of its own group at most a field for each member of the view; b of a group of diffusion with b servers;
     2s + c where s servers have c clients. Of other groups: none (conservative), those that its sender is in
-    (epochs), those in which its sender ever was and those in a block of at least three groups with one of
-    these (blocks), at most 64 (full); and of each no more fields than it ever had members. Counts messages.
+    (epochs), those in which its sender ever was, those in a block of at least three groups with one of these,
+    and those that direct messages to it spoke of (blocks), at most 64 (full); and of each no more fields than
+    it ever had members. Blocks are those of the groups as they were, or as they were asserted to overlap; if
+    nothing was asserted, it is as with full. Counts messages.
     """
     name = "stamp_bound"
     story = story_of(history)
     if not story.stays:
         return unknown(name, NOTHING_RECORDED)
     policies: dict[MemberId, str] = {}
+    asserted: tuple[tuple[str, ...], ...] = ()
     silent: list[MemberId] = []
     for process, rows in story.rows.items():
-        level = next((row.event.level for row in rows if row.kind is BEGAN), None)
-        if level is not None:
-            policies[process] = level
+        began = next((row for row in rows if row.kind is BEGAN), None)
+        if began is not None and began.event.level is not None:
+            structure = began.text.structure
+            policies[process] = "full" if structure == "any" else began.event.level
+            asserted = structure if isinstance(structure, tuple) else asserted
         elif any(row.kind is SENT and row.text.others for row in rows):
             silent.append(process)
     findings = Findings(name)
-    _Bounds(story, policies).find(findings)
+    _Bounds(story, policies, asserted).find(findings)
     verdict = findings.verdict()
     if silent and not verdict.count:
         return unknown(name, f"it is not recorded which policy {silent[0]} has")
@@ -40,7 +45,9 @@ def stamp_bound(history: History) -> Verdict:
 
 
 class _Bounds:
-    def __init__(self, story: Story, policies: dict[MemberId, str]) -> None:
+    def __init__(
+        self, story: Story, policies: dict[MemberId, str], asserted: tuple[tuple[str, ...], ...]
+    ) -> None:
         self._rows = story.rows
         self._policies = policies
         self._sizes: dict[str, int] = {}
@@ -55,11 +62,22 @@ class _Bounds:
                     self._views.setdefault((group, row.event.view), row)
                     self._sizes[group] = max(self._sizes.get(group, 0), len(inside))
                     members.setdefault(group, set()).update(inside)
-        self._blocks = blocks(overlaps(members))
+        together = {f"asserted {number}": groups for number, groups in enumerate(asserted)}
+        everybody: dict[str, list[MemberId | str]] = {group: [*inside] for group, inside in members.items()}
+        for name, groups in together.items():
+            for group in groups:
+                everybody.setdefault(group, []).append(name)
+        self._blocks = blocks(overlaps(everybody))
+        self._spoken: dict[MemberId, set[str]] = {}  # groups that direct messages spoke of
+        for rows in story.rows.values():
+            for row in rows:
+                if row.kind is SENT and row.text.direct and row.event.members:
+                    spoken = self._spoken.setdefault(row.event.members[0], set())
+                    spoken.update(row.text.others, (row.text.group,))
 
     def find(self, findings: Findings) -> None:
         for process, rows in self._rows.items():
-            near = self._near(self._groups[process])
+            near = self._near(self._groups[process]) | self._spoken.get(process, set())
             here: set[str] = set()
             for row in rows:
                 if row.kind is VIEW:

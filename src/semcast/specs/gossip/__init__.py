@@ -11,6 +11,7 @@ from semcast.specs.gossip.delivery import (
     gossip_receipts,
     gossip_start,
 )
+from semcast.specs.gossip.ending import gossip_ended
 from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.logs import (
     gossip_admitted,
@@ -26,6 +27,7 @@ from semcast.specs.gossip.logs import (
 )
 from semcast.specs.gossip.members import gossip_members
 from semcast.specs.gossip.positions import gossip_positions
+from semcast.specs.gossip.publishing import published_all, published_once, published_taken
 from semcast.specs.gossip.sponsors import gossip_sponsored
 from semcast.specs.gossip.starting import gossip_beginning
 from semcast.specs.verdict import Verdict
@@ -55,5 +57,13 @@ GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_chains": gossip_chains,
     "gossip_compacted": gossip_compacted,
     "gossip_forgotten": gossip_forgotten,
+    "gossip_ended": gossip_ended,
 }
 """What must hold of a log beyond that; these are judged in memory only."""
+
+GOSSIP_BATCHES: dict[str, Callable[[History], Verdict]] = {
+    "published_once": published_once,
+    "published_taken": published_taken,
+    "published_all": published_all,
+}
+"""What must hold of batches that programs give a logger, where these record what they do."""

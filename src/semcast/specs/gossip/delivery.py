@@ -53,7 +53,10 @@ def gossip_delivery(history: History) -> Verdict:
 
 
 def gossip_agreement(history: History) -> Verdict:
-    """What a session that is there delivered while a logger heard it, all others that are there have."""
+    """What a session that is there delivered while a logger heard it, all others that are there have.
+
+    But for what a logger had published itself, if its disk was lost.
+    """
     ledger = ledger_of(history)
     problem = _unjudged(history, ledger)
     if problem is not None:
@@ -63,6 +66,7 @@ def gossip_agreement(history: History) -> Verdict:
     agreed = {
         stream: union(session.last.connected.get(stream, _NOTHING) for session in there)
         for stream in ledger.streams
+        if stream not in ledger.lost_streams
     }
     for session in there:
         excused = _excused(ledger, session, abandoned=ledger.disk_lost)

@@ -21,12 +21,15 @@ its incarnations belong together.
 - leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, nor has for `order` nanoseconds, and that one
   does again;
-- letgo: a sender forgets these own messages, because they are logged;
+- letgo: a sender forgets these own messages, because they are logged; or a logger tells a program so, which
+  gave it these as a batch;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
   it is not known yet whether there is a logger: "search";
 - opened: a logger starts, with the log of this identity (`order`), and this retention (`level`); so many
-  loggers (`count`) must have a message;
+  loggers (`count`) must have a message; "inactive" in `level` says that it ends sessions that are silent for
+  some time, which every run that is over has waited for;
 - admit: it has on disk that the member in `members` has a session, as of its attempt `order`;
+- dismissed: it has on disk that the session of the member in `members` is over;
 - closed: it knows that a stream is over, with `seq` as its last number;
 - forgot: it has on disk that the logger in `members` never comes back;
 - kept: the log that it found has these messages;
@@ -34,8 +37,19 @@ its incarnations belong together.
 - placed: these messages have positions in its log in a row, from `order` on, on disk;
 - collect: it drops them; `level` says why: "stable", "expired", "obsolete";
 - acknowledge: it has on disk that the session in `members` is through with the stream up to `seq`.
+
+Programs that are no members, and give a logger batches; `annotation` (kind "item") is the key of the batch:
+
+- publisher: it starts, and goes on with its batch number `order`;
+- offered: it begins with a batch of `count` messages, whose payloads one behind the other have the CRC-32
+  `order`; a batch that is done again is offered again, with the same messages;
+- asked: it asks the logger to publish the batch, from stages of which it was told that all is on disk;
+- taken: the logger `sender` has said that the batch is in its log `order`, from position `seq` on;
+  `level` says whether that was so before: "logged" or "known";
+- refused: the logger has said no; `level` says why.
 """
 
+from semcast.core.annotations import Item
 from semcast.history.events import Event
 from semcast.history.schema import add_kind
 
@@ -43,6 +57,7 @@ _MESSAGES = ("sender", "seq", "count")
 AT_LEAST_ONCE, AT_MOST_ONCE = DELIVERIES = ("at-least-once", "at-most-once")
 EXPIRED, ABANDONED, STABLE, OBSOLETE = "expired", "abandoned", "stable", "obsolete"
 LIMITS = "limits"
+INACTIVE = "inactive"
 UNWANTED = "unwanted"
 NEW, ALL, COMPACTED, KNOWN, POSITION, TIME = STARTS = (
     "new",
@@ -103,6 +118,10 @@ def _vouched(event: Event) -> str | None:
     return None
 
 
+def _keyed(event: Event) -> str | None:
+    return None if isinstance(event.annotation, Item) else f"{event.kind.value} without a key"
+
+
 START = add_kind("start", ("sender", "seq", "level"), _start)
 BEGIN = add_kind("begin", ("level", "order", "annotation"), _begin)
 VOUCHED = add_kind("vouched", ("sender", "seq", "members", "order"), _vouched)
@@ -118,6 +137,7 @@ LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level", "count"), _opened)
 ADMIT = add_kind("admit", ("members", "order"))
+DISMISSED = add_kind("dismissed", ("members",))
 CLOSED = add_kind("closed", ("sender", "seq"))
 FORGOT = add_kind("forgot", ("members",))
 KEPT = add_kind("kept", _MESSAGES, _messages)
@@ -125,3 +145,8 @@ LOG = add_kind("log", _MESSAGES, _messages)
 PLACED = add_kind("placed", (*_MESSAGES, "order"), _messages)
 COLLECT = add_kind("collect", (*_MESSAGES, "level"), _collect)
 ACKNOWLEDGE = add_kind("acknowledge", ("sender", "seq", "members"), _acknowledge)
+PUBLISHER = add_kind("publisher", ("order",))
+OFFERED = add_kind("offered", ("count", "order", "annotation"), _keyed)
+ASKED = add_kind("asked", ("annotation",), _keyed)
+TAKEN = add_kind("taken", ("sender", "seq", "level", "order", "annotation"), _keyed)
+REFUSED = add_kind("refused", ("level", "annotation"), _keyed)

@@ -13,14 +13,17 @@ from semcast.specs.gossip.kinds import (
     COLLECT,
     DETACHED,
     DISCONNECT,
+    DISMISSED,
     FENCED,
     FORGOT,
+    INACTIVE,
     JOINED,
     KEPT,
     LEAVE,
     LOG,
     LOST,
     OPENED,
+    PUBLISHER,
     RECONNECT,
     START,
 )
@@ -87,6 +90,8 @@ class Session:
         self.orphaned_at: Nanos = _NEVER
         """When the last of the sponsors crashed that took it in where no logger did: nobody answers for what
         it is owed then, until a logger hears it."""
+        self.dismissed_at: Nanos = _NEVER
+        """When a logger ended it, having heard nothing of it for long: nothing is owed to it then."""
 
     @property
     def orphaned(self) -> bool:
@@ -140,6 +145,8 @@ class Log:
         self.collected: dict[MemberId, Runs] = {}
         self.lost = False
         """Whether its disk was lost."""
+        self.lives: list[MemberId] = []
+        """Incarnations of its logger that had it, and their streams: what they published."""
         self.forgotten = False
         """Whether the other loggers went on without it: that counts as lost."""
 
@@ -159,17 +166,19 @@ class Ledger:
         self.streams = list(evidence_of(history).senders)
         """All that were multicast to, or delivered of."""
         loggers = {row.process.name for row in history.events if row.kind is OPENED}
+        publishers = {row.process.name for row in history.events if row.kind is PUBLISHER}
         opened = [row.count for row in history.events if row.kind is OPENED]
         self.log_acks = max([1, *opened])
         """How many loggers must have a message."""
         by_name: dict[str, list[Incarnation]] = {}
         for process in sorted(history.processes):
-            if process.name not in loggers:
+            if process.name not in loggers and process.name not in publishers:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
         self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
         ends = {each.process: each.end for found in by_name.values() for each in found}
         for session in self.sessions:
             session.orphaned_at = _last_crash(session.incarnations[0].sponsors, ends)
+            session.dismissed_at = _dismissed_at(session, history)
         self.logs: list[Log] = []
         self.readded: list[tuple[Log, Event]] = []
         """Where a logger took in again what it had collected."""
@@ -194,9 +203,19 @@ class Ledger:
         """Loggers that are there at the end."""
 
     @property
+    def dismisses(self) -> bool:
+        """Whether sessions end that are silent for less than a run takes."""
+        return any(INACTIVE in log.retention for log in self.logs)
+
+    @property
     def disk_lost(self) -> bool:
         """Whether any disk of a logger was, or a logger was forgotten."""
         return any(log.gone for log in self.logs)
+
+    @property
+    def lost_streams(self) -> set[MemberId]:
+        """What loggers published on disks that were lost: nobody else can be asked for it."""
+        return {process for log in self.logs if log.lost for process in log.lives}
 
     @property
     def disk_missed(self) -> bool:
@@ -204,8 +223,19 @@ class Ledger:
         return any(log.lost and not log.forgotten for log in self.logs)
 
     @property
+    def somebody_away(self) -> bool:
+        """Whether a session is owed something whose program is gone, and may return."""
+        gone = [session for session in self.sessions if not session.there and session.left is None]
+        return any(session.dismissed_at == _NEVER for session in gone)
+
+    @property
     def leave_missed(self) -> bool:
-        """Whether a session may have left where only a logger heard it that others had forgotten."""
+        """Whether a session may have left where only a logger heard it that others had forgotten.
+
+        They end it as one that is silent: in time, only where `dismisses`.
+        """
+        if self.dismisses:
+            return False
         lefts = [session.left.at for session in self.sessions if session.left is not None]
         return any(since <= at <= until for since, until in self._estranged for at in lefts)
 
@@ -277,6 +307,7 @@ class Ledger:
                             for stream, runs in log.logged.items()
                         }
                         self.recovered.append((row, log, owed))
+                    log.lives.append(process)
                 elif log is not None and row.sender is not None:
                     if row.kind in (LOG, KEPT):
                         _add(log.logged, row.sender, row)
@@ -296,6 +327,19 @@ def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
         if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
             parts.append([])
     return [part for part in parts if part]
+
+
+def _dismissed_at(session: "Session", history: History) -> Nanos:
+    """When the first logger had on disk that the session of the last incarnation is over."""
+    last = session.last.process
+    found = (
+        row.at
+        for row in history.events
+        if row.kind is DISMISSED
+        for member in row.members or ()
+        if member.name == last.name and member.incarnation >= last.incarnation
+    )
+    return min(found, default=_NEVER)
 
 
 def unheard(rows: Iterable[Event]) -> list[tuple[Nanos, int]]:

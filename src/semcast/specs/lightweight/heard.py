@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from semcast.core.ids import MemberId
 from semcast.history.events import History
 from semcast.specs.lightweight.kinds import ASK, DELIVER, HEARD, LEFT, PRIVATE, TRANSITIONAL, VIEW
-from semcast.specs.lightweight.story import Row, Story, story_of
+from semcast.specs.lightweight.story import LightStory, Row, story_of
 from semcast.specs.verdict import Findings, Status, Verdict, unknown
 
 Thing = tuple[str, str, object]
@@ -73,7 +73,7 @@ def lw_purged(history: History) -> Verdict:
     return _judged(findings, doubts)
 
 
-def _doubts(history: History, story: Story) -> list[MemberId]:
+def _doubts(history: History, story: LightStory) -> list[MemberId]:
     """Programs whose daemon did not record what it told them, or not all of it."""
     recorded = story.daemons.keys() - set(history.info.cut_off)
     return [client for client in _programs(story) if story.home.get(client) not in recorded]
@@ -86,7 +86,7 @@ def _judged(findings: Findings, doubts: list[MemberId]) -> Verdict:
     return verdict
 
 
-def _programs(story: Story) -> dict[MemberId, list[Row]]:
+def _programs(story: LightStory) -> dict[MemberId, list[Row]]:
     """What each program heard."""
     found: dict[MemberId, list[Row]] = {}
     for row in story.rows(HEARD):
@@ -94,7 +94,7 @@ def _programs(story: Story) -> dict[MemberId, list[Row]]:
     return found
 
 
-def _told(story: Story, client: MemberId) -> Iterator[tuple[Thing, Row]]:
+def _told(story: LightStory, client: MemberId) -> Iterator[tuple[Thing, Row]]:
     for row in story.heard.get(client, ()):
         if row.kind is DELIVER:
             sender, first = row.message
@@ -122,7 +122,7 @@ def _heard(rows: list[Row]) -> Iterator[tuple[Thing, Row]]:
             yield (level, row.text.group, 0), row
 
 
-def _abouts(story: Story) -> dict[tuple[str, object], tuple[tuple[str, ...], str]]:
+def _abouts(story: LightStory) -> dict[tuple[str, object], tuple[tuple[str, ...], str]]:
     """The groups and the item of each message."""
     found: dict[tuple[str, object], tuple[tuple[str, ...], str]] = {}
     for row in story.rows(ASK):

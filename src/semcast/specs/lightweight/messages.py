@@ -6,7 +6,7 @@ from itertools import pairwise
 from semcast.core.ids import MemberId
 from semcast.history.events import History
 from semcast.specs.lightweight.kinds import ASK, DELIVER, ORDERED, PRIVATE, SESSION
-from semcast.specs.lightweight.story import Message, Place, Row, Standing, Story, ViewId, story_of
+from semcast.specs.lightweight.story import ClientsStanding, LightStory, Message, Place, Row, ViewId, story_of
 from semcast.specs.verdict import Findings, Verdict
 
 Step = tuple[MemberId, int | str]
@@ -40,7 +40,7 @@ def lw_order(history: History) -> Verdict:
     return findings.verdict()
 
 
-def one_place_each(story: Story, findings: Findings) -> None:
+def one_place_each(story: LightStory, findings: Findings) -> None:
     """Two steps at one position, and steps at two: each row is compared with the first about the same."""
     at: dict[Place, Row] = {}
     of: dict[tuple[Step, int], Row] = {}
@@ -63,7 +63,7 @@ def _step(row: Row) -> Step:
     return sender, seq or row.event.level or ""
 
 
-def one_order(story: Story, findings: Findings) -> None:
+def one_order(story: LightStory, findings: Findings) -> None:
     """Whether an order agrees with all daemons.
 
     Take away what nothing comes before, again and again: nothing is left over.
@@ -115,7 +115,7 @@ def lw_open(history: History) -> Verdict:
 
 def _deliveries(rows: list[Row]) -> Iterator[tuple[Row, dict[MemberId, list[str]], list[Row]]]:
     """Each cast of a daemon, which local clients are in which of its groups, and who is given it."""
-    standing = Standing()
+    standing = ClientsStanding()
     ordered: Row | None = None
     wanted: dict[MemberId, list[str]] = {}
     given: list[Row] = []
@@ -134,7 +134,7 @@ def _deliveries(rows: list[Row]) -> Iterator[tuple[Row, dict[MemberId, list[str]
         yield ordered, wanted, given
 
 
-def _wanted(standing: Standing, ordered: Row) -> dict[MemberId, list[str]]:
+def _wanted(standing: ClientsStanding, ordered: Row) -> dict[MemberId, list[str]]:
     found = {
         client: [group for group in ordered.text.groups if group in views]
         for client, views in standing.views.items()
@@ -160,15 +160,15 @@ def lw_sending_view(history: History) -> Verdict:
     return findings.verdict()
 
 
-def sending_views(story: Story) -> dict[Message, ViewId]:
+def sending_views(story: LightStory) -> dict[Message, ViewId]:
     """The views in which messages were sent, where that matters."""
     return {row.message: row.text.view for row in story.rows(ASK) if row.text.view is not None}
 
 
-def look_at_names(story: Story, findings: Findings) -> None:
+def look_at_names(story: LightStory, findings: Findings) -> None:
     """A sender names the view that it is in."""
     for rows in story.daemons.values():
-        standing = Standing()
+        standing = ClientsStanding()
         for row in rows:
             view = row.text.view
             if row.kind is ASK and view is not None:
@@ -178,7 +178,7 @@ def look_at_names(story: Story, findings: Findings) -> None:
             standing.take(row)
 
 
-def look_for_own(story: Story, asked: dict[Message, ViewId], findings: Findings) -> None:
+def look_for_own(story: LightStory, asked: dict[Message, ViewId], findings: Findings) -> None:
     """A sender that is still a member is given its own messages."""
     for process, rows in story.daemons.items():
         for ordered, wanted, given in _deliveries(rows):
@@ -188,7 +188,7 @@ def look_for_own(story: Story, asked: dict[Message, ViewId], findings: Findings)
                 _found(findings, f"{sender} is not given its own message: its view is over", ordered)
 
 
-def _look_for_gaps(story: Story, asked: dict[Message, ViewId], findings: Findings) -> None:
+def _look_for_gaps(story: LightStory, asked: dict[Message, ViewId], findings: Findings) -> None:
     ordered = {row.message for row in story.rows(ORDERED)}
     sent: dict[tuple[MemberId, ViewId], list[Message]] = {}
     for message in sorted(ordered & asked.keys()):
@@ -228,7 +228,7 @@ def lw_private(history: History) -> Verdict:
 
 
 def _all_private(
-    story: Story, meant: dict[Message, Row], outcome: dict[Message, Row], findings: Findings
+    story: LightStory, meant: dict[Message, Row], outcome: dict[Message, Row], findings: Findings
 ) -> None:
     done: dict[Message, set[MemberId]] = {}
     for process, rows in story.daemons.items():

@@ -3,7 +3,7 @@
 from semcast.core.ids import MemberId
 from semcast.history.events import History
 from semcast.specs.lightweight.kinds import ASK, CONF, DELIVER, LEFT, ORDERED, PLACED, SESSION, VIEW
-from semcast.specs.lightweight.story import Message, Row, Story, story_of
+from semcast.specs.lightweight.story import LightStory, Message, Row, story_of
 from semcast.specs.verdict import Findings, Verdict
 
 
@@ -33,7 +33,7 @@ def _seen(row: Row) -> tuple[MemberId, ...]:
     return (row.message[0],) if row.kind in (DELIVER, ORDERED) else ()
 
 
-def _united(story: Story) -> bool:
+def _united(story: LightStory) -> bool:
     """Whether all daemons that are there ended in one configuration."""
     last: list[tuple[object, ...] | None] = []
     for process in story.alive:
@@ -42,7 +42,7 @@ def _united(story: Story) -> bool:
     return all(each is not None and each == last[0] and each[2] == tuple(story.alive) for each in last)
 
 
-def _look_for_ghosts(story: Story, findings: Findings) -> None:
+def _look_for_ghosts(story: LightStory, findings: Findings) -> None:
     joined: dict[str, set[MemberId]] = {}
     for process in story.alive:
         for client, groups in _clients(story.daemons[process]).items():
@@ -130,7 +130,7 @@ def lw_settled(history: History) -> Verdict:
 
 
 def _look_for_lost(
-    story: Story,
+    story: LightStory,
     placed: list[tuple[Row, list[Row]]],
     done: dict[Message, set[MemberId]],
     findings: Findings,

@@ -90,7 +90,7 @@ _OURS = frozenset((CONF, SESSION, ASK, ORDERED, VIEW, TRANSITIONAL, DELIVER, PRI
 _HEARD = frozenset((VIEW, TRANSITIONAL, DELIVER, PRIVATE, LEFT))
 
 
-class Story:
+class LightStory:
     """All of a run."""
 
     def __init__(self, history: History) -> None:
@@ -105,7 +105,7 @@ class Story:
         self.programs: dict[MemberId, list[Row]] = {}
         """What programs heard that recorded it themselves, in order."""
         for process in history.processes:
-            rows = [Row(event, _text(event)) for event in history.of(process) if event.kind in _OURS]
+            rows = [row_of(event) for event in history.of(process) if event.kind in _OURS]
             if rows and all(row.kind is HEARD for row in rows):
                 self.programs[process] = rows
                 continue
@@ -126,23 +126,24 @@ class Story:
             yield from (row for row in rows if row.kind in kinds)
 
 
-def _text(event: Event) -> Text:
+def row_of(event: Event) -> Row:
+    """An event of ours, with its text."""
     note = event.annotation
-    return _decoder.decode(note.item) if isinstance(note, Item) else _NO_TEXT
+    return Row(event, _decoder.decode(note.item) if isinstance(note, Item) else _NO_TEXT)
 
 
-_stories: WeakKeyDictionary[History, Story] = WeakKeyDictionary()
+_stories: WeakKeyDictionary[History, LightStory] = WeakKeyDictionary()
 
 
-def story_of(history: History) -> Story:
+def story_of(history: History) -> LightStory:
     """The story of a history, read at the first call."""
     story = _stories.get(history)
     if story is None:
-        story = _stories[history] = Story(history)
+        story = _stories[history] = LightStory(history)
     return story
 
 
-class Standing:
+class ClientsStanding:
     """Where the local clients of a daemon stand, as its rows go by."""
 
     def __init__(self) -> None:

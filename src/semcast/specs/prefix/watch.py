@@ -8,9 +8,13 @@ from semcast.history.events import Event, GroupInfo
 from semcast.history.schema import GONE, Kind
 from semcast.specs import properties_for
 from semcast.specs.prefix.alarm import Alarm
+from semcast.specs.prefix.calls import CallWatch
 from semcast.specs.prefix.contents import Contents
 from semcast.specs.prefix.deliveries import Deliveries
+from semcast.specs.prefix.domains import DomainWatch
+from semcast.specs.prefix.lightweight import LightweightWatch
 from semcast.specs.prefix.order import Orders
+from semcast.specs.prefix.replication import ReplicationWatch
 from semcast.specs.prefix.views import ViewLists
 
 _JUDGED = (
@@ -23,6 +27,11 @@ _JUDGED = (
     "vs_view_agreement",
     "pair_same_members",
     "evs_2_2_inside_configuration",
+    "lw_view_agreement",
+    "lw_order",
+    "domain_groups",
+    "repl_total_order",
+    "call_replies",
 )
 _ACTS = (Kind.MULTICAST, Kind.DELIVER, Kind.VIEW)
 
@@ -44,6 +53,8 @@ class GroupWatch:
         self._contents = Contents() if "integrity" in self.judged else None
         self._views = ViewLists(self.judged)
         self._orders = Orders(promised)
+        self._replication = ReplicationWatch(promised)
+        self._families = (CallWatch(promised), DomainWatch(promised), LightweightWatch(promised))
         self._crashes: dict[MemberId, Event] = {}
 
     def feed(self, events: Iterable[Event]) -> Iterator[Alarm]:
@@ -56,6 +67,9 @@ class GroupWatch:
             yield from self._views.feed(event)
             yield from self._orders.feed(event)
             yield from self._after_crash(event)
+            self._replication.feed(event)
+            for family in self._families:
+                yield from family.feed(event)
 
     def _after_crash(self, event: Event) -> Iterator[Alarm]:
         crash = self._crashes.get(event.process)
@@ -71,7 +85,7 @@ class GroupWatch:
     def settle(self) -> Iterator[Alarm]:
         """What follows from all that was fed so far; to be asked for now and then."""
         contents = () if self._contents is None else self._contents.settle()
-        return chain(self._deliveries.settle(), contents, self._orders.settle())
+        return chain(self._deliveries.settle(), contents, self._orders.settle(), self._replication.settle())
 
     @property
     def suspected(self) -> int:
@@ -81,4 +95,5 @@ class GroupWatch:
     def size(self) -> int:
         """How many rows are remembered: bounded, however long the run is."""
         known = 0 if self._contents is None else self._contents.size()
-        return known + self._deliveries.size() + self._views.size() + self._orders.size()
+        parts = (self._deliveries, self._views, self._orders, self._replication, *self._families)
+        return known + sum(part.size() for part in parts)

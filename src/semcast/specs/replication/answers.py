@@ -15,7 +15,16 @@ from semcast.specs.replication.kinds import (
     SNAPSHOT,
     STORE,
 )
-from semcast.specs.replication.ledger import ANSWERS, FOREVER, Action, Ledger, Life, Place, ledger_of, text_of
+from semcast.specs.replication.ledger import (
+    ANSWERS,
+    FOREVER,
+    Action,
+    GreenPlace,
+    Ledger,
+    Life,
+    ledger_of,
+    text_of,
+)
 from semcast.specs.replication.rest import blocked
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -48,9 +57,9 @@ def repl_answered(history: History) -> Verdict:
     return findings.verdict()
 
 
-def _greens_by_position(ledger: Ledger) -> dict[int, list[tuple[Life, Place]]]:
+def _greens_by_position(ledger: Ledger) -> dict[int, list[tuple[Life, GreenPlace]]]:
     """Which actions have this place for ever, at which servers."""
-    found: dict[int, list[tuple[Life, Place]]] = {}
+    found: dict[int, list[tuple[Life, GreenPlace]]] = {}
     for life in ledger.lives:
         upto = life.counts_upto
         for position, place in life.places():

@@ -38,7 +38,7 @@ Action = tuple[MemberId, int]
 """Who made it, and its index."""
 
 
-class Place(NamedTuple):
+class GreenPlace(NamedTuple):
     """An action that is green somewhere."""
 
     action: Action
@@ -137,7 +137,7 @@ class Life:
         lost = install.at <= self.given_up_at and (install.order or 0) > self.given_up
         return (install.view or 0) <= self.installs_upto and not lost
 
-    def steps(self) -> Iterator[tuple[int, Place | None]]:
+    def steps(self) -> Iterator[tuple[int, GreenPlace | None]]:
         """The same with snapshots, which have a position and no action."""
         jumps = list(self.snapshots)
         for position, place in self.places():
@@ -147,13 +147,13 @@ class Life:
         for jump in jumps:
             yield jump.order or 0, None
 
-    def places(self) -> Iterator[tuple[int, Place]]:
+    def places(self) -> Iterator[tuple[int, GreenPlace]]:
         """Positions and actions, one by one."""
         for first, event in self.greens:
             assert event.sender is not None
             assert first is not None
             for step in range(event.count):
-                yield first + step, Place((event.sender, event.seq + step), event)
+                yield first + step, GreenPlace((event.sender, event.seq + step), event)
 
 
 class Ledger:
@@ -189,7 +189,7 @@ class Ledger:
             given_up = FOREVER if whole is None else whole.order or 0
             life.given_up = min(given_up, self._kept_by_disk(life))
             life.given_up_at = 0 if whole is None else whole.at
-        self.order: dict[int, Place] = {}
+        self.order: dict[int, GreenPlace] = {}
         """The global order, as far as it counts: whoever was first to say."""
         self.positions: dict[Action, int] = {}
         for life in self.lives:

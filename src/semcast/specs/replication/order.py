@@ -6,7 +6,7 @@ from typing import NamedTuple
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
 from semcast.specs.replication.kinds import DONE
-from semcast.specs.replication.ledger import Action, Ledger, Life, Place, installed, ledger_of
+from semcast.specs.replication.ledger import Action, GreenPlace, Ledger, Life, installed, ledger_of
 from semcast.specs.verdict import Findings, Verdict
 
 
@@ -30,7 +30,7 @@ def repl_total_order(history: History) -> Verdict:
     return findings.verdict()
 
 
-def _lost_by_all(ledger: Ledger, life: Life, position: int, place: Place) -> bool:
+def _lost_by_all(ledger: Ledger, life: Life, position: int, place: GreenPlace) -> bool:
     """Whether all of the primary in which it was green crashed before anybody had it on its disk."""
     at = place.event
     before = [install for install in life.installs if install.index < at.index] or life.installs[:1]
@@ -43,7 +43,7 @@ def _lost_by_all(ledger: Ledger, life: Life, position: int, place: Place) -> boo
     return True
 
 
-class Fault(NamedTuple):
+class OrderFault(NamedTuple):
     """A row that breaks the order, and how."""
 
     kind: str
@@ -64,7 +64,7 @@ def repl_integrity(history: History) -> Verdict:
     return order_verdict("repl_integrity", FAULTS["repl_integrity"](ledger_of(history)))
 
 
-def order_verdict(name: str, faults: Iterable[Fault]) -> Verdict:
+def order_verdict(name: str, faults: Iterable[OrderFault]) -> Verdict:
     """What these faults mean for a property."""
     findings = Findings(name)
     for fault in faults:
@@ -73,14 +73,14 @@ def order_verdict(name: str, faults: Iterable[Fault]) -> Verdict:
     return findings.verdict()
 
 
-def _fifo_faults(ledger: Ledger) -> Iterator[Fault]:
+def _fifo_faults(ledger: Ledger) -> Iterator[OrderFault]:
     for life, line, place, last in _walk(ledger):
         if place.action[1] != last + 1:
             reason = f"{_name(place.action)} is green at {life.process} at {line} after {last}"
-            yield Fault(UNORDERED, reason, place.event)
+            yield OrderFault(UNORDERED, reason, place.event)
 
 
-def _walk(ledger: Ledger) -> Iterator[tuple[Life, int, Place, int]]:
+def _walk(ledger: Ledger) -> Iterator[tuple[Life, int, GreenPlace, int]]:
     """Every green of every life, with the last index of its creator before it."""
     for lives in ledger.by_server.values():
         had: dict[int, Action] = {}
@@ -98,7 +98,7 @@ def _walk(ledger: Ledger) -> Iterator[tuple[Life, int, Place, int]]:
                 had[position] = place.action
 
 
-def _integrity_faults(ledger: Ledger) -> Iterator[Fault]:
+def _integrity_faults(ledger: Ledger) -> Iterator[OrderFault]:
     for lives in ledger.by_server.values():
         for life in lives:
             yield from _faults_of(ledger, life)
@@ -111,26 +111,26 @@ def _integrity_faults(ledger: Ledger) -> Iterator[Fault]:
                 if before != event.order:
                     request = event.members[0]
                     reason = f"request {request.incarnation} of {request.name} is done at {before}"
-                    yield Fault(DONE_TWICE, f"{reason} and {event.order}", event)
+                    yield OrderFault(DONE_TWICE, f"{reason} and {event.order}", event)
 
 
-def _faults_of(ledger: Ledger, life: Life) -> Iterator[Fault]:
+def _faults_of(ledger: Ledger, life: Life) -> Iterator[OrderFault]:
     line, seen = life.recovered, set[Action]()
     for position, place in life.steps():
         if place is None:
             line = max(line, position)
             continue
         if position != line + 1:
-            yield Fault(GAP, f"position {position} after {line} at {life.process}", place.event)
+            yield OrderFault(GAP, f"position {position} after {line} at {life.process}", place.event)
         if place.action in seen:
-            yield Fault(TWICE, f"{_name(place.action)} is green twice at {life.process}", place.event)
+            yield OrderFault(TWICE, f"{_name(place.action)} is green twice at {life.process}", place.event)
         if place.action not in ledger.requests and place.action[0] not in ledger.cut_off:
-            yield Fault(UNASKED, f"{_name(place.action)} was never requested", place.event)
+            yield OrderFault(UNASKED, f"{_name(place.action)} was never requested", place.event)
         seen.add(place.action)
         line = position
 
 
-FAULTS: dict[str, Callable[[Ledger], Iterator[Fault]]] = {
+FAULTS: dict[str, Callable[[Ledger], Iterator[OrderFault]]] = {
     "repl_fifo": _fifo_faults,
     "repl_integrity": _integrity_faults,
 }

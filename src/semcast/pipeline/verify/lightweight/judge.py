@@ -44,7 +44,7 @@ from semcast.specs.lightweight.kinds import (
     VIEW,
 )
 from semcast.specs.lightweight.messages import look_at_names, look_for_own, sending_views
-from semcast.specs.lightweight.story import Row, Story, story_of
+from semcast.specs.lightweight.story import LightStory, Row, story_of
 from semcast.specs.verdict import Findings as Faults
 
 _STRETCH = 1 << 14
@@ -254,6 +254,6 @@ def _events(rows: Iterable[Row]) -> Iterator[Event]:
     return (row.event for row in rows)
 
 
-def _one_of_each(story: Story) -> Sequence[Event]:
+def _one_of_each(story: LightStory) -> Sequence[Event]:
     """Of each group with sending view delivery a row that says so."""
     return list({row.text.group: row.event for row in story.rows(VIEW) if row.text.vs}.values())

@@ -7,7 +7,7 @@ from semcast.replication.dedupe import Answered, Requests
 from semcast.replication.journal import Journal
 from semcast.replication.machine import Machine
 from semcast.replication.making import Making
-from semcast.replication.reads import Reading
+from semcast.replication.reads import ReadQueue
 from semcast.replication.records import encode
 from semcast.replication.snapshots import KeptState
 from semcast.replication.tables import Tables
@@ -98,7 +98,7 @@ class StreamByCreator(Machine):
         return sorted(super().lacking(cut), key=lambda run: (run.creator, run.first))
 
 
-class WeakSeesRed(Reading):
+class WeakSeesRed(ReadQueue):
     """A weak read shows what has no place."""
 
     def read(self, level: str, client: str = "", position: int = 0) -> "object":  # type: ignore[override]
@@ -109,14 +109,14 @@ class WeakSeesRed(Reading):
         return super().read(level, client, position)
 
 
-class DeltaDeletedAtAnyGreen(Reading):
+class DeltaDeletedAtAnyGreen(ReadQueue):
     """A dirty read forgets the reds as soon as anything is green (figure 7.3 as printed)."""
 
     def reds(self) -> list[Run]:
         return [] if self._machine.books.colours.line else super().reds()
 
 
-class SessionIgnoresOwn(Reading):
+class SessionIgnoresOwn(ReadQueue):
     """A session is shown any green line."""
 
     def may_answer(self, position: int) -> bool:  # noqa: ARG002

@@ -13,11 +13,11 @@ _STALE = 64
 """Numbers of runs that left which are not worth to be cleared away."""
 
 
-class Runs:
+class StreamRuns:
     """Disjoint runs, found by any of their numbers; they leave whole, in whatever order.
 
     >>> from semcast.core import MemberId
-    >>> runs, p = Runs(), MemberId("p")
+    >>> runs, p = StreamRuns(), MemberId("p")
     >>> runs.add(Batch(p, 1, [b"a", b"b", b"c"])); runs.add(Batch(p, 5, [b"e"]))
     >>> [(each.first, each.payloads) for each in runs.between(2, 9)], len(runs), runs.spans()
     ([(2, [b'b', b'c']), (5, [b'e'])], 4, [(1, 3), (5, 5)])
@@ -51,11 +51,14 @@ class Runs:
 
     def add(self, batch: Batch) -> None:
         """Another run, none of whose messages are here."""
-        firsts = self._firsts
-        place = bisect_left(firsts, batch.first)
-        if place == len(firsts) or firsts[place] != batch.first:
-            firsts.insert(place, batch.first)
-        self._runs[batch.first] = batch
+        firsts, first = self._firsts, batch.first
+        if not firsts or first > firsts[-1]:
+            firsts.append(first)
+        else:
+            place = bisect_left(firsts, first)
+            if firsts[place] != first:
+                firsts.insert(place, first)
+        self._runs[first] = batch
         self._count += len(batch.payloads)
 
     def remove(self, first: int) -> Batch | None:

@@ -16,14 +16,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from semcast.pipeline.session import at_once, slots
-from semcast.pipeline.sweep.jobs import cancel, slots_now, tagged, tasks_done
+from semcast.pipeline.sweep.jobtags import cancel, slots_now, tagged, tasks_done
 from semcast.pipeline.sweep.spec import PlannedCell
 from semcast.pipeline.sweep.worker import (
     FAILED,
     OUTCOMES,
     OUTCOMES_DDL,
+    CellOutcome,
     Function,
-    Outcome,
     as_batch,
     freeze_once,
     run_cells,
@@ -69,7 +69,7 @@ class Planner:
         self._seconds = 0.0
         self._done = 0
 
-    def learn(self, outcomes: Sequence[Outcome]) -> None:
+    def learn(self, outcomes: Sequence[CellOutcome]) -> None:
         """Cells took that long."""
         self._seconds += sum(outcome.seconds for outcome in outcomes)
         self._done += len(outcomes)
@@ -104,7 +104,7 @@ def run_waves(
     cells: Sequence[PlannedCell],
     *,
     timeout: float,
-    save: Callable[[Sequence[Outcome]], None],
+    save: Callable[[Sequence[CellOutcome]], None],
     progress: Callable[[float], None] = lambda _: None,
     partitions: int | None = None,
 ) -> None:
@@ -143,7 +143,7 @@ class Runner:
         self._function = function
         self._timeout = timeout
         self._pool = ThreadPoolExecutor(CONCURRENT_WAVES)
-        self._running: dict[Future[list[Outcome]], Wave] = {}
+        self._running: dict[Future[list[CellOutcome]], Wave] = {}
         self._stopped = False
 
     def feed(self, planner: Planner) -> bool:
@@ -152,7 +152,7 @@ class Runner:
             self._running[self._pool.submit(self._run, wave)] = wave
         return bool(self._running)
 
-    def finished(self) -> Iterator[list[Outcome]]:
+    def finished(self) -> Iterator[list[CellOutcome]]:
         """The outcomes of waves that are done, after a moment if there are none."""
         for future in wait(self._running, POLL_SECONDS, FIRST_COMPLETED).done:
             del self._running[future]
@@ -169,7 +169,7 @@ class Runner:
             cancel(self._spark, wave.group)
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, wave: Wave) -> list[Outcome]:
+    def _run(self, wave: Wave) -> list[CellOutcome]:
         """One Spark job; where a worker died, its cells in smaller ones."""
         try:
             outcomes = _submit(self._spark, self._function, wave, self._timeout)
@@ -181,16 +181,16 @@ class Runner:
         assert sorted(outcome.id for outcome in outcomes) == sorted(wanted), "a wave lost cells"
         return outcomes
 
-    def _run_apart(self, wave: Wave) -> list[Outcome]:
+    def _run_apart(self, wave: Wave) -> list[CellOutcome]:
         cells = wave.cells()
         if len(cells) == 1:
-            return [Outcome(cells[0].id, FAILED, "the process that ran it died", "{}", 0.0)]
+            return [CellOutcome(cells[0].id, FAILED, "the process that ran it died", "{}", 0.0)]
         half = len(cells) // 2
         parts = (Wave(wave.group, [cells[:half]]), Wave(wave.group, [cells[half:]]))
         return [outcome for part in parts for outcome in self._run(part)]
 
 
-def _submit(spark: SparkSession, function: Function, wave: Wave, timeout: float) -> list[Outcome]:
+def _submit(spark: SparkSession, function: Function, wave: Wave, timeout: float) -> list[CellOutcome]:
     chunks = wave.chunks
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -202,7 +202,7 @@ def _submit(spark: SparkSession, function: Function, wave: Wave, timeout: float)
     with tagged(spark, wave.group):
         numbers = spark.range(0, len(chunks), 1, len(chunks))
         table = numbers.mapInArrow(task, OUTCOMES_DDL).toArrow()
-    return [Outcome(**row) for row in table.select(OUTCOMES.names).to_pylist()]
+    return [CellOutcome(**row) for row in table.select(OUTCOMES.names).to_pylist()]
 
 
 def _finished(spark: SparkSession, wave: Wave) -> float:

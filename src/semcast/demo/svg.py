@@ -71,6 +71,12 @@ class Canvas:
             f'<path d="{d}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dash}{head}/>'
         )
 
+    def area(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        """A pale rectangle without a border, to lie behind lines."""
+        self._parts.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{TINTS[colour]}"/>'
+        )
+
     def dot(self, x: float, y: float, colour: str, radius: float = 4) -> None:
         """A filled circle."""
         self._parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{colour}"/>')
