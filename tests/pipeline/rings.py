@@ -61,14 +61,16 @@ def growing(history: History) -> bool:
 
 # Seeds whose swarm caught the mutant by a specification of EVS.
 CAUGHT = {
-    "safe-after-one-rotation": 15,
-    "no-transitional-configuration": 15,
+    "safe-after-one-rotation": 4,
+    "no-transitional-configuration": 4,
     "obligation-set-forgotten": 40,
     "delivered-after-a-hole": 4,
-    "purge-across-configurations": 1,
+    "discarded-before-a-hole": 11,
+    "purge-across-configurations": 8,
     "aru-raised-too-early": 1,
-    "old-token-accepted": 12,
-    "conf-id-reused": 12,
+    "holes-not-agreed": 27,
+    "old-token-accepted": 0,
+    "conf-id-reused": 9,
     "purge-without-replacement": 6,
 }
 

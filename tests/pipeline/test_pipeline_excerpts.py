@@ -18,20 +18,10 @@ from tests.pipeline.agreement import (
     said,
 )
 from tests.pipeline.histories import named, places, renumbered, small, two_groups, write
-from tests.pipeline.rings import CAUGHT, caught, deep
+from tests.pipeline.rings import CAUGHT, caught
 
 from semcast.history import Event, History, HistoryError, Kind
-from semcast.pipeline.verify import (
-    Options,
-    batches,
-    certified,
-    job,
-    run_index,
-    survey,
-    verify,
-    verify_here,
-)
-from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify import Options, batches, certified, job, survey, verify, verify_here
 from semcast.pipeline.verify.forms import Form
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.ring_scenario import draw_ring
@@ -194,15 +184,6 @@ def test_rows_that_vanish_between_two_passes_are_an_error(
     monkeypatch.setattr(batches, "_row_group", lambda *_where, **_what: iter(()))
     with pytest.raises(HistoryError, match=r"\d+ rows about messages were there at first, then 0"):
         verify(interpreted, recorded, Options(["fifo_delivery"], allow_missing=True))
-
-
-def test_views_that_vanish_between_two_passes_are_an_error(
-    interpreted: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded = survey([write([deep()], tmp_path)])
-    monkeypatch.setattr(run_index, "changes", lambda events: of_kind(events, Kind.VIEW).limit(2))
-    with pytest.raises(HistoryError, match="6 rows about views and crashes were there at first, then 2"):
-        verify(interpreted, recorded, Options(["evs_1_4_once"], memory_rows=0))
 
 
 def test_what_no_form_looked_at_is_unknown(

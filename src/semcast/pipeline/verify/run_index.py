@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -36,7 +36,7 @@ from semcast.pipeline.verify.folds import (
     folding,
     longs,
 )
-from semcast.pipeline.verify.stays import CHANGES, Segment, Stays, Who, changes, skeletons
+from semcast.pipeline.verify.stays import Segment, Stays, Who, changes, skeletons
 from semcast.pipeline.verify.totals import census
 from semcast.pipeline.verify.violations import COLUMNS, offence
 
@@ -69,15 +69,7 @@ class RunIndex:
         self._files = files
         self.in_one_task = few
         """Whether there are so few rows that one task has them all."""
-        self.stays = Stays(skeletons(infos, self._changes()))
-
-    def _changes(self) -> list[Row]:
-        """The rows that say who is where; most runs of plain multicast have none."""
-        if not self.with_kinds(*CHANGES):
-            return []
-        rows = changes(self.events).collect()
-        self._check_all_read("views and crashes", CHANGES, len(rows))
-        return rows
+        self.stays = Stays(skeletons(infos, changes(events).collect()))
 
     def with_kinds(self, *kinds: Kind) -> set[str]:
         """The runs with rows of any of these kinds."""
@@ -243,16 +235,16 @@ class RunIndex:
         table = small_frame(self.spark, _SEGMENT, self._segment_rows())
         folded = self.over_messages(folding(self.starts), longs(*FOLDED))
         moves = self.keep(folded.join(fn.broadcast(table), "segment"))
-        read = moves.where(fn.col("what") == STEPS).agg(fn.sum("begin")).collect()[0][0] or 0
-        self._check_all_read("messages", (Kind.MULTICAST, Kind.DELIVER), read)
+        self._check_all_read(moves)
         return moves
 
-    def _check_all_read(self, what: str, kinds: Sequence[Kind], read: int) -> None:
+    def _check_all_read(self, moves: DataFrame) -> None:
         """What this pass read is what the first one counted: nothing is judged by rows that nobody saw."""
-        values = {kind.value for kind in kinds}
-        counted = sum(each.rows for each in self.totals if each.kind in values)
+        kinds = (Kind.MULTICAST.value, Kind.DELIVER.value)
+        counted = sum(each.rows for each in self.totals if each.kind in kinds)
+        read = moves.where(fn.col("what") == STEPS).agg(fn.sum("begin")).collect()[0][0] or 0
         if read != counted:
-            raise HistoryError(f"{counted} rows about {what} were there at first, then {read}")
+            raise HistoryError(f"{counted} rows about messages were there at first, then {read}")
 
     def _segment_rows(self) -> Iterator[tuple[int | bool | None, ...]]:
         for number, segment in enumerate(self.segments):

@@ -31,8 +31,7 @@ from semcast.specs.evs.configurations import (
 )
 from semcast.specs.vsync.views import Views, going_on_together, number_of, views_of
 
-CHANGES = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MERGED, *GONE)
-"""The kinds of rows that say who is where."""
+_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MERGED, *GONE)
 
 Who = tuple[str, MemberId]
 """A run, and a process or sender there."""
@@ -58,7 +57,7 @@ class Segment:
 
 def changes(events: DataFrame) -> DataFrame:
     """The rows that say who is where."""
-    return of_kind(events, *CHANGES).select(
+    return of_kind(events, *_KINDS).select(
         "run", "process", "index", "at_ns", "kind", "sender", "view", "members", "order"
     )
 
