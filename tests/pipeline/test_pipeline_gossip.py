@@ -51,7 +51,6 @@ CAUGHT = {
     "compact-across-operation": 4,
     "receipt-lost-with-segment": 5,
     "recollected-message-readded": 5,
-    "dead-sessions-of-others": 430,
 }
 """Mutants of rpbcast, and a seed with which a checker saw each, in the protocol as it was."""
 
@@ -133,7 +132,11 @@ def by_hand() -> Iterator[History]:
     forgets = sound().opened(other, identity=1).row(L, "forgot", members=(other,))
     forgets.row(L, "closed", sender=P, seq=1).row(other, "closed", sender=P, seq=2)
     forgets.about(other, "log", 1).about(P, "multicast", 9).about(other, "log", 9)
+    ends = Script().opened(retention="live+inactive").start(P).row(L, "admit", members=(Q,), order=1).start(Q)
+    ends.row(Q, "crash")
     for run, rows in (
+        ("ends", [*ends.rows]),
+        ("ended", ends.row(L, "dismissed", members=(Q,)).rows),
         ("sponsored", _sponsored(0).rows),
         ("sponsored-late", _sponsored(1).rows),
         ("rules", rules.rows),
