@@ -6,7 +6,9 @@ from tests.protocols.severallab import SHORT, Several
 
 from semcast.core import Item, MemberId
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.core.messages import batch_of
 from semcast.protocols.gossip import Logger, Retention
+from semcast.protocols.gossip.frames import Notice
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import decode
 from semcast.sim.mutants import MUTANTS
@@ -118,3 +120,30 @@ def test_spans_of_what_expired_do_not_grow_either() -> None:
     far = LogStream(P)
     far.expire([(seq, seq) for seq in range(11, 3000, 2)])
     assert 12 not in far.expired, "what may still come does not count as expired"
+
+
+def test_receipts_beyond_a_gap_do_not_merge() -> None:
+    """What is not here below them may still be missing."""
+    stream = LogStream(P)
+    stream.store(batch_of(P, 1, [b"1"], None))
+    stream.logged = stream.contiguous
+    for seq in range(5, 55):
+        stream.replace(seq, 60)
+    assert stream.crowded(10) == 1
+    stream.merge(stream.crowded(10))
+    assert stream.missing(54) == [(2, 4)]
+
+
+@pytest.mark.parametrize("first", [3, 4])
+def test_a_notice_of_another_logger_settles_nothing_before_it(first: int) -> None:
+    lab = Several()
+    lab.run(SHORT)
+    stack = lab.seats["k"].stack
+    assert isinstance(stack, Logger)
+    stream = stack.books.open(P)
+    assert stream is not None
+    stream.store(batch_of(P, 1, [b"1"], None))
+    stream.store(batch_of(P, 2, [b"2"], None))
+    stream.known = 9
+    stack.on_frame(lab.now, MemberId("l"), Notice(P, [(first, 8, 0)]))
+    assert stream.missing() == ([(9, 9)] if first == 3 else [(3, 3), (9, 9)])

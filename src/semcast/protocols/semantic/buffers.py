@@ -265,7 +265,6 @@ class Buffers:
         self.accepted_bytes += part.size
         self.order.accept(rank, part)
         self.retained[rank].add(part)
-        self._account_purged_from_delivery()
         self._evict(count, part.size)
         self.occupancy.add(rank, count, part.size)
         self.queued[rank] += count
