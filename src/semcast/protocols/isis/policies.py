@@ -125,7 +125,9 @@ class Full(Conservative):
         return found
 
     def _is_own(self, name: str) -> bool:
-        return name in self._seats and self._seats[name].entered is not None
+        """Whether the process will be given itself what others say of a group; not of one that it leaves."""
+        seat = self._seats.get(name)
+        return seat is not None and seat.entered is not None and not seat.member.is_out
 
     def delivered(self, ticket: Ticket) -> None:
         """What it says was said in its group, and is known here from now on."""
@@ -150,7 +152,7 @@ class Full(Conservative):
         """What it delivered there it goes on to say."""
         time = seat.time()
         if time is not None:
-            self.known[seat.name] = time
+            merge(self.known, seat.name, time.view, time.counts.items())
 
     def crowded(self) -> bool:
         """Whether too many groups would have to be spoken of."""
