@@ -14,15 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
-from tests.pipeline.killing import command_of, descendants
+from tests.pipeline.killing import QUICKLY, command_of, descendants
 
 from semcast.pipeline.java import find_java, java_home_for_spark
 
 HOME = Path(pyspark.__file__).parent
 PATH = "/usr/local/bin:/usr/bin:/bin"
 DEADLINE = 120.0
-QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java compiles quickly rather than well."""
 
 
 class Cluster:

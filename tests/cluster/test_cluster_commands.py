@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.cluster.standalone import HOME, QUICKLY, Cluster
+from tests.cluster.standalone import HOME, Cluster
+from tests.pipeline.killing import QUICKLY
 
 TRACE = "ts,key\n" + "".join(f"{at},item-{at % 7}\n" for at in range(1000))
 SMALL_EXECUTORS = [

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.standalone import DEADLINE, HOME, QUICKLY
+from tests.cluster.standalone import DEADLINE, HOME
 from tests.cluster.three import profile_verify_and_sweep
 from tests.pipeline import histories
+from tests.pipeline.killing import QUICKLY
 
 from semcast.pipeline.addresses import reach_server
 from semcast.pipeline.failures import ClusterError

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.cluster.standalone import QUICKLY, Cluster
-from tests.pipeline.killing import Driver, Load, grown, judge
+from tests.cluster.standalone import Cluster
+from tests.pipeline.killing import QUICKLY, Driver, Load, grown, judge
 from tests.pipeline.streams import FORGETS_NOTHING, desk
 
 PATIENCE = 240.0

@@ -73,10 +73,10 @@ def test_the_first_page() -> None:
 
 def test_agreed_views() -> None:
     class Accounts:
-        def state(self) -> bytes:
+        def export(self) -> bytes:
             return b""
 
-        def load(self, state: bytes) -> None:
+        def restore(self, state: bytes) -> None:
             pass
 
     [fragment] = blocks("agreed-views")

@@ -31,6 +31,15 @@ def test_the_folder_of_another_logger_is_refused(tmp_path: Path) -> None:
         open_home(tmp_path, "log-2")
 
 
+def test_a_later_start_knows_the_other_loggers(tmp_path: Path) -> None:
+    """Else it would take itself for the only one: it would collect, and close streams, by itself."""
+    open_home(tmp_path, "log-1", ("log-1", "log-2"), 2).close()
+    for given in ({}, {"loggers": ("log-1", "log-2", "log-3")}, {}):
+        home = open_home(tmp_path, **given)  # type: ignore[arg-type]
+        home.close()
+    assert (home.name, home.loggers, home.log_acks) == ("log-1", ("log-1", "log-2", "log-3"), 2)
+
+
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="ascii")
     with pytest.raises(ConfigurationError, match=r"Not a directory|File exists"):

@@ -16,6 +16,9 @@ from tests.pipeline.streams import Desk
 
 from semcast import blocking
 
+QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java compiles quickly rather than well."""
+
 
 class Driver:
     """A process that runs the query, again and again on the same checkpoint.
@@ -98,7 +101,7 @@ class Load:
                 for _ in range(50):
                     group.send(b"%d" % self.sent, timeout=PATIENCE)
                     self.sent += 1
-                time.sleep(0.05)
+                time.sleep(0.1)
             group.send(b"%d" % self.sent, timeout=PATIENCE, logged=True)
             self.sent += 1
 
@@ -132,21 +135,25 @@ def judge(out: Desk, sent: int, patience: float) -> None:
 
 def main() -> None:
     """The driver: until it is killed."""
-    from semcast.pipeline.session import spark_session  # noqa: PLC0415
+    from semcast.pipeline.session import SMALL_ROWS, at_once, spark_session  # noqa: PLC0415
     from semcast.pipeline.stream import register  # noqa: PLC0415
 
     order = json.loads(sys.argv[1])
-    spark = spark_session("kills", master=order["master"], shuffle_partitions=2, conf=order["conf"])
-    register(spark)
-    rows = spark.readStream.format("semcast").option("maxRowsPerTrigger", "2000").load(order["from"])
-    query = (
-        rows.repartition(2)
-        .select("payload")
-        .writeStream.format("semcast")
-        .option("checkpointLocation", order["checkpoint"])
-        .start(order["to"])
+    spark = spark_session(
+        "kills", master=order["master"], rows_hint=SMALL_ROWS, shuffle_partitions=2, conf=order["conf"]
     )
-    query.awaitTermination()
+    register(spark)
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    with at_once(spark):  # to compile a plan takes longer than to run it
+        rows = spark.readStream.format("semcast").option("maxRowsPerTrigger", "4000").load(order["from"])
+        query = (
+            rows.repartition(2)
+            .select("payload")
+            .writeStream.format("semcast")
+            .option("checkpointLocation", order["checkpoint"])
+            .start(order["to"])
+        )
+        query.awaitTermination()
 
 
 if __name__ == "__main__":

@@ -132,7 +132,11 @@ def by_hand() -> Iterator[History]:
     forgets = sound().opened(other, identity=1).row(L, "forgot", members=(other,))
     forgets.row(L, "closed", sender=P, seq=1).row(other, "closed", sender=P, seq=2)
     forgets.about(other, "log", 1).about(P, "multicast", 9).about(other, "log", 9)
+    ends = Script().opened(retention="live+inactive").start(P).row(L, "admit", members=(Q,), order=1).start(Q)
+    ends.row(Q, "crash")
     for run, rows in (
+        ("ends", [*ends.rows]),
+        ("ended", ends.row(L, "dismissed", members=(Q,)).rows),
         ("sponsored", _sponsored(0).rows),
         ("sponsored-late", _sponsored(1).rows),
         ("rules", rules.rows),

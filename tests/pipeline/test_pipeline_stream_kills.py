@@ -1,11 +1,11 @@
 """A query from one log into another, killed with everything around it: nothing lost, nothing twice.
 
-The short form; the long one, on `local-cluster`, is `tests/cluster/test_cluster_streams.py`.
+The short form; the long one, on a standalone cluster, is `tests/cluster/test_cluster_streams.py`.
 """
 
 from pathlib import Path
 
-from tests.pipeline.killing import Driver, Load, grown, judge
+from tests.pipeline.killing import QUICKLY, Driver, Load, grown, judge
 from tests.pipeline.streams import FORGETS_NOTHING, desk
 
 PATIENCE = 120.0
@@ -19,16 +19,16 @@ def test_driver_and_loggers_are_killed_under_load(tmp_path: Path) -> None:
                 "to": out.group,
                 "checkpoint": str(tmp_path / "checkpoint"),
                 "master": "local[2]",
-                "conf": {},
+                "conf": {"spark.driver.extraJavaOptions": QUICKLY},
             }
         )
         load = Load(prices.group)
         try:
             there = grown(out, 0, PATIENCE)
+            driver.kill_worker()
             out.kill()  # while a batch is on its way, or just after
             out.start()
             there = grown(out, there, PATIENCE)
-            driver.kill_worker()
             driver.kill()
             driver.start()
             prices.kill()

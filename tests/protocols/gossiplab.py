@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from semcast.core import Batch, Frame, Item, MemberId, Outbox
-from semcast.core.events import Lost, Note, Purged
+from semcast.core.events import Lost, Note, Purged, Thinned
 from semcast.core.handover import Outgoing
 from semcast.core.ids import MICROSECOND, MILLISECOND
 from semcast.lab import Keeper, Lab
@@ -91,7 +91,8 @@ class GossipLab(Lab):
 
     def purged(self, name: str) -> list[int]:
         """Numbers that a member has a receipt for."""
-        receipts = [each for each in self.seats[name].events if isinstance(each, Purged)]
+        told = [each for each in self.seats[name].events if isinstance(each, Purged | Thinned)]
+        receipts = [receipt for each in told for receipt in each.receipts()]
         return [seq for each in receipts for seq in range(each.id.seq, each.id.seq + each.count)]
 
     def stop(self, *frames: type[Frame], source: str = "", dest: str = "") -> Callable[[], None]:

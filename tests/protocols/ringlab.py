@@ -17,7 +17,7 @@ from semcast.core import (
     TransitionalView,
     ViewChange,
 )
-from semcast.core.events import Confirmed
+from semcast.core.events import Confirmed, Thinned
 from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
 from semcast.history import History, Recorder, RunInfo
@@ -113,8 +113,9 @@ class RecordingLab(RingLab):
             if isinstance(event, Sent):
                 self._recorder.sent(self.now, member, event)
                 self._sent |= {message.id: message.payload for message in event.batch.messages()}
-            elif isinstance(event, Purged):
-                self._recorder.purge(self.now, member, event)
+            elif isinstance(event, Purged | Thinned):
+                for purged in event.receipts():
+                    self._recorder.purge(self.now, member, purged)
             elif isinstance(event, Confirmed):  # a test gives the number of the message as its ticket
                 message = MessageId(member, event.ticket)
                 self._recorder.confirmed(self.now, member, message, event.view, safe=True)

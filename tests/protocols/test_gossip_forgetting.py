@@ -7,7 +7,7 @@ from semcast.core import MemberId
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
-from semcast.protocols.gossip.frames import Disowned
+from semcast.protocols.gossip.frames import Disown, Disowned
 from semcast.sim.mutants import MUTANTS
 
 
@@ -65,6 +65,34 @@ def test_sessions_of_a_forgotten_logger_have_time_to_come() -> None:
     lab.run(SECOND)
     assert lab.got("q") == [b"1"]
     assert lab.notes("k", "collect")
+
+
+def test_members_remind_a_new_log_of_who_is_forgotten() -> None:
+    """lbrm 20098: k alone had on disk that l is forgotten, and lost it; l comes back, believed by nobody."""
+    lab = Several()
+    lab.run(SHORT)
+    lab.seats["l"].crash()
+    forget(lab, "k", "l")
+    lab.run(SHORT)
+    lab.lose_disk("k")
+    lab.restart("l")
+    lab.restart("k")
+    lab.run(2 * SECOND)
+    assert [note.members for note in lab.notes("k", "forgot")] == [(MemberId("l"),)]
+    assert lab.seats["l"].stack.phase() == "left"
+    assert lab.home("q") == "k"
+    lab.seats["p"].multicast(b"1")
+    lab.run(SECOND)
+    assert lab.notes("p", "letgo")
+    assert lab.got("q") == [b"1"]
+
+
+def test_a_log_that_is_not_new_forgets_nobody_on_the_word_of_a_member() -> None:
+    lab = Several()
+    lab.run(2 * SECOND)
+    lab.seats["k"].call(lambda stack, now: stack.on_frame(now, MemberId("p"), Disown(["l"])))
+    lab.run(SHORT)
+    assert not lab.notes("k", "forgot")
 
 
 def test_who_decided_is_forgotten_and_another_decides() -> None:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 from tests.protocols.gossiplab import GossipLab
+from tests.protocols.severallab import Several
 
 from semcast.core import Item
 from semcast.core.annotations import Enumeration
 from semcast.core.events import Answered
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.lab import Lab
 from semcast.protocols.gossip import Logger, Retention
 from semcast.protocols.gossip.data import Data
 from semcast.sim.mutants import MUTANTS
@@ -16,17 +18,19 @@ from semcast.sim.mutants import MUTANTS
 SHORT = 300 * MILLISECOND
 
 
-def publish(lab: GossipLab, key: bytes, *payloads: bytes, ticket: int = 1, item: str | None = None) -> None:
+def publish(
+    lab: Lab, key: bytes, *payloads: bytes, ticket: int = 1, item: str | None = None, at: str = "log"
+) -> None:
     def command(stack: Any, now: int) -> None:
         assert isinstance(stack, Logger)
         annotation = None if item is None else Item(item)
         stack.publish(now, key, payloads, [annotation] * len(payloads), ticket)
 
-    lab.seats["log"].call(command)
+    lab.seats[at].call(command)
 
 
-def answers(lab: GossipLab) -> list[tuple[int, str, int]]:
-    found = [each for each in lab.seats["log"].events if isinstance(each, Answered)]
+def answers(lab: Lab, at: str = "log") -> list[tuple[int, str, int]]:
+    found = [each for each in lab.seats[at].events if isinstance(each, Answered)]
     return [(each.ticket, each.level, each.position) for each in found]
 
 
@@ -107,6 +111,53 @@ def test_published_updates_replace_each_other() -> None:
     stack = lab.seats["log"].stack
     assert isinstance(stack, Logger)
     assert [entry.batch.payloads for entry in stack.reading.read(0, 9).entries] == [[b"3"]]
+
+
+@pytest.mark.parametrize("mutant", [None, "published-on-one-disk"])
+def test_a_batch_is_logged_when_as_many_loggers_as_set_have_it(mutant: str | None) -> None:
+    """With log_acks=2 the own disk is not enough, nor after a restart; the mutant is content with it."""
+    lab = Several(logger=MUTANTS["rpbcast"][mutant].logger if mutant else Logger, log_acks=2)
+    lab.run(SHORT)
+    lab.seats["l"].crash()
+    publish(lab, b"k", b"1", b"2", at="k")
+    lab.run(SHORT)
+    publish(lab, b"k", b"1", b"2", ticket=2, at="k")  # nobody answered: it asks again
+    lab.run(SHORT)
+    unanswered = [(1, "again", 0)]
+    assert (answers(lab, "k") == unanswered) is (mutant is None)
+    lab.restart("k")
+    lab.run(SHORT)
+    publish(lab, b"k", b"1", b"2", ticket=3, at="k")
+    lab.run(SHORT)
+    assert (answers(lab, "k") == []) is (mutant is None)
+    lab.restart("l")
+    lab.run(SECOND)
+    assert answers(lab, "k") == [(3, "known", 0)]
+    assert [note.seq for note in lab.notes("l", "log")] == [1]
+    assert lab.got("p") == [b"1", b"2"]
+
+
+def test_with_both_loggers_there_a_batch_is_answered_without_waiting_for_a_round() -> None:
+    lab = Several(log_acks=2, gossip_period=10 * SECOND)
+    lab.run(30 * SECOND)
+    publish(lab, b"k", b"1", at="k")
+    lab.run(5 * MILLISECOND)
+    assert answers(lab, "k") == [(1, "logged", 0)]
+
+
+def test_who_waits_for_a_logger_that_is_forgotten_is_answered() -> None:
+    lab = Several(loggers=("j", "k", "l"), log_acks=2)
+    lab.run(SHORT)
+    for name in ("j", "l"):
+        lab.seats[name].crash()
+    publish(lab, b"k", b"1", at="k")
+    lab.run(SHORT)
+    lab.seats["k"].call(lambda stack, now: stack.forget(now, "l"))  # type: ignore[attr-defined]
+    lab.run(SHORT)
+    assert answers(lab, "k") == []
+    lab.restart("j")
+    lab.run(SECOND)
+    assert ("logged", 0) in [(level, position) for _, level, position in answers(lab, "k")]
 
 
 def test_the_stream_of_a_logger_is_never_closed_while_it_is_there() -> None:

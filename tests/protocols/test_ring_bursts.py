@@ -133,7 +133,9 @@ def test_a_run_in_a_queue_is_purged_like_single_messages() -> None:
     assert len(queue) == 6
     left = [each.first for each in queue.pop(3) if isinstance(each, Batch)]
     assert left == [4, 5, 6]
-    receipts = [(each.id.seq, each.by.seq) for each in queue.take_receipts() if each.by]
+    receipts = [
+        (each.id.seq, each.by.seq) for some in queue.take_receipts() for each in some.receipts() if each.by
+    ]
     assert receipts == [(1, 3), (2, 6), (3, 5)]
 
 

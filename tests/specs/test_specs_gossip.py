@@ -9,7 +9,7 @@ from semcast.core import Item, MemberId, MessageId
 from semcast.history import Event, History, RunInfo
 from semcast.history.schema import kind_named
 from semcast.history.wellformed import problem
-from semcast.specs import GOSSIP, Status
+from semcast.specs import GOSSIP, GOSSIP_LOGS, Status
 
 P, Q, L = MemberId("p"), MemberId("q"), MemberId("log")
 LEAST, MOST = "at-least-once", "at-most-once"
@@ -172,6 +172,37 @@ def test_never_collected_because_a_leave_was_heard_by_a_forgotten_logger_alone(k
     if not knows:
         script.row(other, "left")
     assert ("gossip_collected" in script.broken()) is knows
+
+
+def ended(script: Script) -> Status:
+    info = RunInfo.one("r", "g", "rpbcast", 1, (P, Q, L), None, uniform=False, quiesced=True)
+    return GOSSIP_LOGS["gossip_ended"](History(info, script.rows)).status
+
+
+@pytest.mark.parametrize("inactive", [True, False])
+def test_a_session_whose_program_is_gone_ends_at_every_logger(inactive: bool) -> None:
+    """Where that takes less than a run; and then nothing is kept for it."""
+    other, kept = MemberId("other"), "stable+inactive" if inactive else "stable"
+    script = Script().opened(retention=kept).opened(other, retention=kept).start(P)
+    for logger in (L, other):
+        script.row(logger, "admit", members=(Q,), order=1)
+    script.start(Q)
+    script.about(P, "multicast", 1).about(P, "deliver", 1).about(L, "log", 1).row(Q, "crash")
+    script.row(L, "dismissed", members=(Q,))
+    assert ended(script) is (Status.VIOLATED if inactive else Status.UNKNOWN)
+    script.row(other, "dismissed", members=(Q,))
+    assert ended(script) is (Status.HOLDS if inactive else Status.UNKNOWN)
+    assert "gossip_collected" in script.broken()
+    script.about(L, "collect", 1, level="stable")
+    assert script.broken() == set()
+
+
+def test_a_session_that_was_ended_is_not_there() -> None:
+    script = Script().opened(retention="live+inactive").start(P).start(Q)
+    script.row(L, "admit", members=(Q,), order=1).row(L, "dismissed", members=(Q,))
+    assert ended(script) is Status.VIOLATED
+    script.row(Q, "left")
+    assert ended(script) is Status.HOLDS
 
 
 @pytest.mark.parametrize("mode", [LEAST, MOST])

@@ -93,10 +93,16 @@ def _gossip(_names: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _gossip_program(program: str) -> Mapping[str, Any]:
-    """Loggers have a disk, and the others wait for them. Who takes nothing is judged as if it took all."""
+    """Loggers have a disk, and the others wait for them. Who takes nothing is judged as if it took all.
+
+    Who left and comes back is given the whole log, if it asks for that. Programs that read slowly, because
+    they sleep or wait for the answers they send, do not ask for it: they would read for longer than a group
+    takes to heal before they come to what is sent now.
+    """
     if program == "logs":
         return {"logger": True, "receive": False}
-    return {"data": "", "durable": True, "start": "all", "receive": GROUP_PROGRAMS[program]}
+    start = "new" if program in ("answers", "bursts") else "all"
+    return {"data": "", "durable": True, "start": start, "receive": GROUP_PROGRAMS[program]}
 
 
 FAMILIES.register(Family(name="ring", settings=_ring))

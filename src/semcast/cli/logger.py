@@ -110,7 +110,7 @@ def _print_unit(args: argparse.Namespace) -> int:
         words += ["--group", group]
     if args.loggers:
         words += ["--with", args.loggers]
-    for flag in ("name", "acks", "retention", "messages", "bytes", "age", "bind", "metrics"):
+    for flag in ("name", "region", "acks", "retention", "messages", "bytes", "age", "bind", "metrics"):
         if value := getattr(args, flag):
             words += [f"--{flag}", str(value)]
     for peer in args.peers or ():
@@ -126,16 +126,17 @@ async def _log(args: argparse.Namespace) -> int:
     from semcast.logger import LoggerNode, Served, open_home  # noqa: PLC0415
 
     say = _say_json if args.json else _say
-    home = open_home(args.folder, args.name)
+    named = () if args.loggers is None else tuple(args.loggers.split(","))
+    home = open_home(args.folder, args.name, named, args.acks)
     try:
         groups = tuple(dict.fromkeys(args.groups)) or tuple(home.groups())
         if not groups:
             raise UsageError(f"--group: name a group; {args.folder} has no log yet")
         settings = {
             "retention": args.retention,
-            "loggers": None if args.loggers is None else args.loggers.split(","),
+            "loggers": list(home.loggers) or None,
             "region": args.region,
-            "log_acks": args.acks,
+            "log_acks": home.log_acks,
             "log_messages": args.messages,
             "log_bytes": args.bytes,
             "log_age": args.age,

@@ -153,6 +153,47 @@ class Purged(msgspec.Struct, frozen=True, gc=False):
     by: MessageId | None = None
     count: int = 1
 
+    @property
+    def sender(self) -> MemberId:
+        """Whose message it was."""
+        return self.id.sender
+
+    def receipts(self) -> "list[Purged]":
+        """This one, as `Thinned.receipts` gives several."""
+        return [self]
+
+
+class Thinned(msgspec.Struct, frozen=True, gc=False):
+    """Receipts for runs of updates of one sender, made one by one only for who wants them.
+
+    An update was purged here if a later one of these has the same item.
+
+    >>> p = MemberId("p")
+    >>> thinned = Thinned(p, ((1, ["bid", "ask", "bid"]), (7, ["bid"])), 2)
+    >>> [(purged.id.seq, purged.by.seq) for purged in thinned.receipts()]
+    [(1, 3), (3, 7)]
+    """
+
+    sender: MemberId
+    runs: tuple[tuple[int, list[str]], ...]
+    """The number of the first update of each run, and the item of each update."""
+    count: int
+    """How many of the updates were purged."""
+
+    def receipts(self) -> list[Purged]:
+        """One for each, oldest first, for the next update of its item."""
+        sender = self.sender
+        after: dict[str, MessageId] = {}
+        found: list[Purged] = []
+        for first, items in reversed(self.runs):
+            for place in range(len(items) - 1, -1, -1):
+                item, name = items[place], MessageId(sender, first + place)
+                if item in after:
+                    found.append(Purged(name, after[item]))
+                after[item] = name
+        found.reverse()
+        return found
+
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
     """Messages `first` to `last` of a sender are lost here: neither they nor replacements will be delivered.
@@ -214,6 +255,7 @@ Event = (
     | Blocked
     | Unblocked
     | Purged
+    | Thinned
     | Away
     | Back
     | Confirmed

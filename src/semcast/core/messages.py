@@ -73,20 +73,25 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         [(7, Item(item='bid')), (8, Item(item='ask'))]
         """
         assert self.items is not None, "only a run of updates can be taken apart"
-        sender = self.sender
+        sender, order = self.sender, self.order
+        updates = enumerate(zip(self.payloads, self.items, strict=True), self.first)
+        if order is None:
+            return [Batch(sender, seq, [data], Item(item), len(data)) for seq, (data, item) in updates]
+        ahead = order - self.first
         return [
-            Batch(sender, seq, [payload], Item(item), len(payload))
-            for seq, (payload, item) in enumerate(zip(self.payloads, self.items, strict=True), self.first)
+            Batch(sender, seq, [data], Item(item), len(data), b"", seq + ahead)
+            for seq, (data, item) in updates
         ]
 
     def messages(self) -> list[Message]:
         """The single messages, for the application."""
         # All in C: a program that reads one by one pays for this with every message.
         ids = map(MessageId, repeat(self.sender), count(self.first))
-        if self.items is not None:
-            return list(map(Message, ids, self.payloads, map(Item, self.items)))
+        notes = repeat(self.annotation) if self.items is None else map(Item, self.items)
         if self.order is not None:
-            return list(map(Message, ids, self.payloads, repeat(self.annotation), count(self.order)))
+            return list(map(Message, ids, self.payloads, notes, count(self.order)))
+        if self.items is not None:
+            return list(map(Message, ids, self.payloads, notes))
         if self.annotation is not None:
             return list(map(Message, ids, self.payloads, repeat(self.annotation)))
         return list(map(Message, ids, self.payloads))

@@ -232,11 +232,13 @@ class Turn:
             commands.popleft()(self.stack, now)
 
     def _drain(self, now: Nanos) -> None:
+        """Do what the stack wants.
+
+        What is recorded comes before what is written to the disk in the same turn. A process that is killed
+        between has said what it did, and not done it; else a record would be there that no history explains.
+        """
         out, world = self.stack.out, self._world
         while out.sends or out.timers or out.events or out.writes:
-            if out.writes:
-                writes, out.writes = out.writes, []
-                world.store(now, writes)
             if out.timers:
                 timers, out.timers = out.timers, []
                 for timer, at in timers:
@@ -248,6 +250,9 @@ class Turn:
                 for event in events:
                     if type(event) in _MATTERS:
                         self._on_event(event)
+            if out.writes:
+                writes, out.writes = out.writes, []
+                world.store(now, writes)
             if out.sends:
                 sends, out.sends = out.sends, []
                 world.send(now, sends)

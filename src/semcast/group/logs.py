@@ -32,6 +32,8 @@ _AGAIN = 60.0
 """Seconds after which the same trouble is told again."""
 _MOST_REFUSED = 64
 """Processes of which it is remembered that they were refused."""
+_TOLD = frozenset({ViewChange, Left, NotAdmitted, Away, Minority})
+"""Events that are written down."""
 _HARMLESS = frozenset({Malformed.GROUP, Malformed.STALE})
 """Several groups may share a meeting point, and sessions end."""
 
@@ -113,6 +115,8 @@ class GroupLog(Onlooker):
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
         """Ends, minorities and loggers that do not answer, and views where the stack announces them."""
         for event in events:
+            if type(event) not in _TOLD:  # most are not: sends, and what was purged
+                continue
             if isinstance(event, ViewChange):
                 self._view(event)
             elif isinstance(event, Left):

@@ -18,6 +18,7 @@ from semcast.core.events import (
     Merged,
     Purged,
     Sent,
+    Thinned,
     TransitionalView,
     Unconfirmed,
     ViewChange,
@@ -116,8 +117,9 @@ class Recording(Watcher):
                 for part, certificate in cut(batch, self.certificates.sent(batch.first, batch.last)):
                     _note_sent(rows, part, event.view, event.safe, certificate)
                 self._tickets.sent(batch.first, len(batch.payloads))
-            elif type(event) is Purged:
-                _note_purged(rows, event)
+            elif isinstance(event, Purged | Thinned):
+                for purged in event.receipts():
+                    _note_purged(rows, purged)
             elif isinstance(event, ViewChange | TransitionalView):
                 rows.append(ViewRow(event.view, isinstance(event, TransitionalView)))
             elif type(event) is Confirmed:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from semcast.core.events import Event, Purged, Unblocked
+from semcast.core.events import Event, Purged, Thinned, Unblocked
 from semcast.core.ids import Nanos
 from semcast.core.turn import Onlooker
 
@@ -14,17 +14,25 @@ class Receipts(Onlooker):
     """Keeps what was purged, up to a bound. Told in the loop's thread."""
 
     def __init__(self) -> None:
-        self._receipts: list[Purged] = []
+        self._found: list[Purged | Thinned] = []
+        self._room = _MOST
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
         """Look for receipts."""
-        if len(self._receipts) < _MOST:
-            self._receipts += [event for event in events if isinstance(event, Purged)]
+        if self._room <= 0:
+            return
+        for event in events:
+            if type(event) is Purged:
+                self._found.append(event)
+                self._room -= 1
+            elif type(event) is Thinned:
+                self._found.append(event)
+                self._room -= sum([len(items) for _, items in event.runs])
 
     def take(self) -> list[Purged]:
         """The receipts since the last call."""
-        receipts, self._receipts = self._receipts, []
-        return receipts
+        found, self._found, self._room = self._found, [], _MOST
+        return [receipt for event in found for receipt in event.receipts()]
 
 
 class Openings(Onlooker):

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import IO
@@ -18,18 +19,24 @@ _LOCK = "logger.lock"
 
 
 class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose folder it is."""
+    """Whose folder it is, and with which others it logs."""
 
     logger: str
+    loggers: tuple[str, ...] = ()
+    """All loggers of its groups, itself among them, where it is not the only one."""
+    log_acks: int | None = None
+    """How many of them must have a message, where that was said."""
 
 
 class Home:
     """Made by `open_home`; held until `close`."""
 
-    def __init__(self, path: Path, name: str, lock: IO[str]) -> None:
+    def __init__(self, path: Path, owner: Owner, lock: IO[str]) -> None:
         self.path = path
-        self.name = name
+        self.name = owner.logger
         """Of the logger, in all its groups."""
+        self.loggers = owner.loggers
+        self.log_acks = owner.log_acks
         self._lock = lock
 
     def groups(self) -> list[str]:
@@ -41,12 +48,15 @@ class Home:
         self._lock.close()
 
 
-def open_home(path: Path, name: str = "") -> Home:
+def open_home(path: Path, name: str = "", loggers: Sequence[str] = (), log_acks: int | None = None) -> Home:
     """The folder of a logger, made where there is none.
 
     Args:
         path: of the folder.
         name: of the logger; empty for the one that the folder knows, or a new one.
+        loggers: all that log the same groups; empty for those that the folder knows. One that is started
+            again without this would take itself for the only one, and collect what others need.
+        log_acks: how many of them must have a message; None for what the folder knows.
 
     Raises:
         ConfigurationError: another process uses it, or it belongs to another logger.
@@ -58,7 +68,7 @@ def open_home(path: Path, name: str = "") -> Home:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
     try:
         _hold(path, lock)
-        return Home(path, _name(path, name), lock)
+        return Home(path, _owner(path, name, tuple(loggers), log_acks), lock)
     except BaseException:
         lock.close()
         raise
@@ -78,20 +88,22 @@ def _hold(path: Path, lock: IO[str]) -> None:
     lock.flush()
 
 
-def _name(path: Path, name: str) -> str:
+def _owner(path: Path, name: str, loggers: tuple[str, ...], log_acks: int | None) -> Owner:
     file = path / _FILE
     try:
-        known = msgspec.json.decode(file.read_bytes(), type=Owner).logger
+        former = msgspec.json.decode(file.read_bytes(), type=Owner)
     except FileNotFoundError:
-        known = ""
+        former = Owner("")
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigurationError(f"{file}: {error}") from error
+    known = former.logger
     if known and name and name != known:
         raise ConfigurationError(f"{path} belongs to the logger {known!r}, not to {name!r}")
     chosen = known or name or f"log-{socket.gethostname()[:24]}-{token_hex(2)}"
-    if not known:
-        _keep(path, file, Owner(chosen))
-    return chosen
+    owner = Owner(chosen, loggers or former.loggers, former.log_acks if log_acks is None else log_acks)
+    if owner != former:
+        _keep(path, file, owner)
+    return owner
 
 
 def _keep(path: Path, file: Path, owner: Owner) -> None:

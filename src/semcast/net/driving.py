@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from semcast.core.ids import SECOND, Nanos
-from semcast.net import switching
+from semcast.net import memory, switching
 
 
 class Tenant(Protocol):
@@ -98,6 +98,7 @@ class Driver:
         self._moves: deque[tuple[Move, Tenancy]] = deque()  # who comes, goes, or has other sockets
         self._thread = threading.Thread(target=self._run, name=f"semcast {name}", daemon=True)
         switching.hasten()
+        memory.keep()
         self._thread.start()
 
     # Called by any thread

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
-from semcast.core.events import Purged
+from semcast.core.events import Purged, Thinned
 from semcast.core.ids import MemberId, MessageId
 from semcast.core.messages import Batch
 from semcast.obsolescence.index import SenderIndex
@@ -103,7 +103,7 @@ class PurgingBuffer:
         self._index = SenderIndex(0)
         self._condemned: dict[int, Batch] = {}  # lazy, held: key of a victim -> because of whom
         self._receipts: list[Receipt] = []
-        self._thinned: list[Purged] = []  # the receipts of runs
+        self._thinned: list[Thinned] = []  # the receipts of runs
 
     def __len__(self) -> int:
         return self.messages
@@ -321,12 +321,19 @@ class PurgingBuffer:
         receipts, self._receipts = self._receipts, []
         return receipts
 
-    def take_purged(self) -> list[Purged]:
-        """The same for who wants events, with what was purged from runs."""
+    def take_thinned(self) -> list[Thinned]:
+        """What was purged from runs since the last call."""
+        if not self._thinned:
+            return []
         thinned, self._thinned = self._thinned, []
-        for victim, by in self.take_receipts():
-            thinned.append(Purged(MessageId(victim.sender, victim.first), MessageId(by.sender, by.first)))
         return thinned
+
+    def take_purged(self) -> list[Purged | Thinned]:
+        """Both, for who wants events."""
+        found: list[Purged | Thinned] = [*self.take_thinned()]
+        for victim, by in self.take_receipts():
+            found.append(Purged(MessageId(victim.sender, victim.first), MessageId(by.sender, by.first)))
+        return found
 
     def _index_of(self, sender: MemberId) -> SenderIndex:
         index = self._indexes.get(sender)
@@ -378,19 +385,15 @@ class PurgingBuffer:
         self._fresh.clear()
 
     def _thin(self) -> int:
-        """Purge what fresh runs of updates make obsolete in themselves; returns how many there were."""
-        before = len(self._thinned)
-        fresh: deque[Batch] = deque()
-        for batch in self._fresh:
-            if batch.items is None:
-                fresh.append(batch)
-                continue
-            kept, purged = thinned(batch)
-            fresh.extend(kept)
-            self._thinned += purged
-            self._bytes -= batch.size - sum([each.size for each in kept])
-        self._fresh = fresh
-        count = len(self._thinned) - before
+        """Purge what fresh runs of updates make obsolete among themselves; returns how many there were."""
+        if not any(batch.items is not None for batch in self._fresh):
+            return 0
+        before = sum([batch.size for batch in self._fresh])
+        kept, receipts = thinned(self._fresh)
+        self._fresh = deque(kept)
+        self._bytes -= before - sum([batch.size for batch in kept])
+        self._thinned += receipts
+        count = sum([receipt.count for receipt in receipts])
         self.messages -= count
         return count
 

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from semcast.pipeline.paths import local_path
 
 _FILE = re.compile(r"file:/\S+?(?=[,.:]?(?:\s|$))")
-_OURS = re.compile(r"\b(?:UnequalPassesError|UnreadableError): (.*)")
+_OURS = re.compile(r"\b(?:UnequalPassesError|UnreadableError|HistoryError): (.*)")
 _MODULE = re.compile(r"No module named '([^']+)'")
 _PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 _PYTHON = (

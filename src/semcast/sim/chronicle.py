@@ -15,6 +15,7 @@ from semcast.core.events import (
     Sent,
     StateLost,
     StateReceived,
+    Thinned,
     TransitionalView,
     Unblocked,
     Unconfirmed,
@@ -82,8 +83,9 @@ class Chronicle:
                 self._left(now)
             elif self._recorder is None:
                 continue
-            elif isinstance(event, Purged):
-                self._recorder.purge(now, self._member, event)
+            elif isinstance(event, Purged | Thinned):
+                for purged in event.receipts():
+                    self._recorder.purge(now, self._member, purged)
             elif isinstance(event, Sent):
                 batch = event.batch
                 certified = self._certificates.sent(batch.first, batch.last)

@@ -7,6 +7,7 @@ import msgspec
 from semcast.core.ids import MILLISECOND
 from semcast.protocols.gossip import GossipSettings, Protocol
 from semcast.sim.faults import Leave
+from semcast.sim.gossip_deeds import PublishBatch
 from semcast.sim.gossip_scenario import draw_gossip
 from semcast.sim.publishers import Publishing
 from semcast.sim.scenario import Scenario
@@ -52,5 +53,6 @@ def draw_gateway(seed: int) -> Scenario:
             fault
             for fault in scenario.faults
             if not (isinstance(fault, Leave) and fault.member in publishers)
+            and not isinstance(fault, PublishBatch)  # by programs that are not told of here
         ),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
+from semcast.core.annotations import Item
 from semcast.core.ids import Nanos
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import Logger
@@ -21,3 +22,19 @@ class ForgetLogger(Deed, frozen=True, tag="forget-logger"):
         assert isinstance(stack, Logger)
         with suppress(ValueError):
             stack.forget(now, member_names(len(stacks))[self.logger].name)
+
+
+class PublishBatch(Deed, frozen=True, tag="publish-batch"):
+    """A program that is no member has a logger log a batch (`semcast.log(...).publish`)."""
+
+    key: int
+    count: int
+
+    def do(self, stacks: Sequence[Stack], now: Nanos) -> None:
+        """Nothing while the logger is not in use: the program would ask again."""
+        stack = stacks[self.member]
+        assert isinstance(stack, Logger)
+        if stack.phase() == "operational":
+            payloads = [b"%d/%d" % (self.key, number) for number in range(self.count)]
+            items = [Item(f"i{number % 3}") for number in range(self.count)]
+            stack.publish(now, b"%d" % self.key, payloads, items)

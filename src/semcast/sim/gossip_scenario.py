@@ -22,11 +22,13 @@ from semcast.sim.faults import (
     Recover,
     Sleep,
 )
-from semcast.sim.gossip_deeds import ForgetLogger
+from semcast.sim.gossip_deeds import ForgetLogger, PublishBatch
 from semcast.sim.scenario import ContentKind, NetworkKind, Scenario, Traffic, slow_applications
 
 SILENCE: Nanos = 2 * SECOND
 """After which a sender counts as gone: longer than most absences, and shorter than a healed group waits."""
+INACTIVE: Nanos = 8 * SECOND
+"""After which a session ends, where that is drawn: longer than any absence."""
 
 
 class Strangers(GossipSettings, frozen=True, kw_only=True):
@@ -80,6 +82,8 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     settings = msgspec.structs.replace(settings, rewrite_records=beside.choice((0, 10, 4096)))
     cache = Random(f"cache/{protocol.value}/{seed}").choice((0, 300, 1 << 24))
     settings = msgspec.structs.replace(settings, log_cache=cache)
+    receipts = Random(f"receipts/{protocol.value}/{seed}").choice((0, 3, 1024))
+    settings = msgspec.structs.replace(settings, receipts=receipts)
     settings = _strangers(Random(f"strangers/{protocol.value}/{seed}"), settings)
     if durable:
         settings = _with_limits(Random(f"limits/{protocol.value}/{seed}"), settings)
@@ -107,6 +111,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
         scenario = _from_position(Random(f"position/{protocol.value}/{seed}"), scenario, senders)
     scenario = _sponsored(Random(f"sponsors/{protocol.value}/{seed}"), scenario, count)
     scenario = _in_regions(Random(f"regions/{protocol.value}/{seed}"), scenario, count)
+    scenario = _with_batches(Random(f"batches/{protocol.value}/{seed}"), scenario, count)
     scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
     away = Random(f"absences/{protocol.value}/{seed}")
     return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
@@ -166,6 +171,19 @@ def _in_regions(rng: Random, scenario: Scenario, count: int) -> Scenario:
     )
 
 
+def _with_batches(rng: Random, scenario: Scenario, count: int) -> Scenario:
+    """Now and then programs that are no members have loggers log batches, some of them twice."""
+    if not count or rng.random() > (0.1 if count == 1 else 0.3):
+        return scenario
+    faults: list[AnyFault] = list(scenario.faults)
+    for key in range(rng.randint(1, 4)):
+        logger, batch = rng.randrange(scenario.size - count, scenario.size), rng.choice((1, 3, 20))
+        at = rng.randrange(scenario.duration)
+        again = at + rng.choice((20, 300)) * MILLISECOND
+        faults += [PublishBatch(each, logger, key, batch) for each in (at, again)[: rng.randint(1, 2)]]
+    return msgspec.structs.replace(scenario, faults=tuple(sorted(faults, key=lambda fault: fault.at)))
+
+
 def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:
     """Now and then a logger crashes for good, and another is told to go on without it; it may come back."""
     if count < 2 or rng.random() > 0.25:
@@ -178,16 +196,14 @@ def _without_one(rng: Random, scenario: Scenario, count: int) -> Scenario:
     at = rng.randrange(scenario.duration)
     told = at + rng.choice((0, 100, 1000)) * MILLISECOND
     faults: list[AnyFault] = [
-        fault
-        for fault in scenario.faults
-        if not (isinstance(fault, Recover) and fault.member == gone)
-        # Who is forgotten is on the disks of the others: at least one of these is not lost.
-        and not (isinstance(fault, DiskLost) and fault.member == others[0] and fault.at >= told)
+        fault for fault in scenario.faults if not (isinstance(fault, Recover) and fault.member == gone)
     ]
     faults += [Crash(at, gone, 0), ForgetLogger(told, rng.choice(others), gone)]
     # Refused while the other one may be there, for all that one which has just started knows: asked later.
     later = scenario.duration + _NOTICED * settings.presence
     faults += [ForgetLogger(later, number, gone) for number in others]
+    if Random(f"inactive/{scenario.stack}/{scenario.seed}").random() < 0.5:
+        settings = msgspec.structs.replace(settings, inactive=INACTIVE)
     if rng.random() < 0.5:
         faults.append(Recover(told + rng.choice((1, 200, 2000)) * MILLISECOND, gone))
     return msgspec.structs.replace(

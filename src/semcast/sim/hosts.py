@@ -279,7 +279,10 @@ class Host:
         handover = self.application.handover
         excess = handover.mailbox.held - 2 * self._queue_messages
         stack, stats = self._turn.stack, self.stats
-        waiting = stack.queued() - handover.reading.reader.excess + (excess if excess > 0 else 0)
+        queued = stack.queued()
+        if not queued and excess <= 0:
+            return  # as after most turns
+        waiting = queued - handover.reading.reader.excess + (excess if excess > 0 else 0)
         stats.queued = max(stats.queued, waiting)
         size = stack.queued_bytes()
         stats.queued_bytes = max(stats.queued_bytes, size)

@@ -262,6 +262,7 @@ def _with_flow_control(rng: Random, settings: VsyncSettings) -> VsyncSettings:
         repair_bytes=rng.choice((1 << 18, 2000)),
         greeting=rng.choice((0, 0, 5)) * settings.detector.heartbeat,
         linger=rng.choice((0, 0, 10)) * settings.detector.heartbeat,
+        lag=rng.choice((0, 10, 50)) * MILLISECOND,
     )
 
 

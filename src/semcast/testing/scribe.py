@@ -12,6 +12,7 @@ from semcast.core.events import (
     Note,
     Purged,
     Sent,
+    Thinned,
     TransitionalView,
     Unconfirmed,
     ViewChange,
@@ -57,8 +58,9 @@ class Scribe(Watcher):
                 certified = self.certificates.sent(batch.first, batch.last)
                 self._recorder.sent(now, self.member, event, certified)
                 self._tickets.sent(batch.first, len(batch.payloads))
-            elif isinstance(event, Purged):
-                self._recorder.purge(now, self.member, event)
+            elif isinstance(event, Purged | Thinned):
+                for purged in event.receipts():
+                    self._recorder.purge(now, self.member, purged)
             elif isinstance(event, Confirmed):
                 message, safe = self._tickets.answered(event.ticket)
                 name = MessageId(self.member, message)

@@ -222,3 +222,22 @@ def test_consensus_goes_on_after_many_decisions(names: str) -> None:
     assert stream is not None
     assert isinstance(stream.order, BatchOrder)
     assert len(stream.order._decisions) < 100
+
+
+@pytest.mark.parametrize("pause", [60, 600])
+@pytest.mark.parametrize("order", ORDERS)
+def test_only_a_program_that_is_behind_for_long_misses_what_is_obsolete(order: str, pause: int) -> None:
+    """One that keeps up was purged for, too, as soon as a burst filled its queue."""
+    lab = ProgramLab(
+        purging=Purging.LAZY, queue_messages=8, buffer_messages=64, lag=200 * MS, **ORDERS[order]
+    )
+    c = lab["c"]
+    c.seat.reads = False
+    for number in range(0, 20, 2):
+        assert lab["a"].multicast_each([b"%d" % number, b"%d" % (number + 1)], [Item("x")] * 2) == 2
+        lab.run(pause * MS // 10)
+    c.seat.reads = True
+    lab.run(SECOND)
+    got = [int(payload) for _, _, payload in c.messages]
+    assert got[-1] == 19
+    assert (got == list(range(20))) is (pause < 200)

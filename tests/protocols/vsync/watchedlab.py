@@ -7,7 +7,7 @@ import msgspec
 from tests.protocols.vsync.vsynclab import Lab, Node, settings
 
 from semcast.core import Batch, Event, Item, MemberId, Nanos
-from semcast.core.events import Delivery, Left, Purged, Sent, ViewChange
+from semcast.core.events import Delivery, Left, Purged, Sent, Thinned, ViewChange
 from semcast.core.ids import SECOND
 from semcast.history import Recorder, RunInfo
 from semcast.lab import Disk, Seat
@@ -27,8 +27,9 @@ class WatchedSeat(Seat):
         for event in events:
             if isinstance(event, Sent):
                 self.recorder.sent(now, self.member, event)
-            elif isinstance(event, Purged):
-                self.recorder.purge(now, self.member, event)
+            elif isinstance(event, Purged | Thinned):
+                for purged in event.receipts():
+                    self.recorder.purge(now, self.member, purged)
             elif isinstance(event, Left):
                 self.alive = False
                 self.recorder.crash(now, self.member)

@@ -29,6 +29,7 @@ WINDOW_BYTES = 2 << 20
 REPAIR_BYTES = WINDOW_BYTES // 2
 _RTO_MIN = 20 * MILLISECOND
 """A busy machine takes its time to answer."""
+_LAG = 50 * MILLISECOND
 _PATIENCE = SECOND
 """How long one member waits for the others, at most."""
 _CHOICES = {
@@ -106,6 +107,7 @@ def vsync_settings(settings: GroupSettings, packet: int, *, state: bool) -> Vsyn
         queue_messages=settings.queue_messages,
         queue_bytes=parse_size(settings.queue_bytes),
         reserve_bytes=parse_size(settings.reserve),
+        lag=_LAG,
         fair=True,
         window_bytes=WINDOW_BYTES,
         repair_bytes=REPAIR_BYTES,

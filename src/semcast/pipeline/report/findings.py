@@ -69,9 +69,10 @@ class Findings:
 
     @property
     def tally(self) -> tuple[int, int]:
-        """How many numbers and claims agree, out of how many."""
+        """How many numbers and claims agree, out of how many that we have results for."""
         verdicts = [number.agrees for number in self.numbers] + [claim.holds for claim in self.claims]
-        return sum(verdict is True for verdict in verdicts), len(verdicts)
+        judged = [verdict for verdict in verdicts if verdict is not None]
+        return sum(judged), len(judged)
 
 
 def find(spec: Spec, rows: Sequence[Row]) -> Findings:

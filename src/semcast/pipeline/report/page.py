@@ -1,5 +1,6 @@
 """The page: one HTML file that needs nothing else."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,8 @@ LAYERS = (
 _INTERNAL = ("experiment", "cell", "status", "error")
 _FAILURES = 5
 """How many are shown."""
+_SHORT = 30
+"""Characters of a sentence that says little."""
 _SHOWN = 2
 """Of what differs, in the first table."""
 
@@ -104,28 +107,41 @@ def _header(origin: Origin) -> Markup:
 
 
 def _overview(experiments: Sequence[Experiment]) -> Markup:
+    """What there is of results, in a sentence and in a table; what is missing has a list of its own."""
     rows = []
     for each in experiments:
         spec = each.results.spec
-        rows.append(
-            [
-                tag("a", each.name, href=f"#{each.name}"),
-                spec.title,
-                spec.paper.source if spec.paper else "-",
-                _tally(each.findings),
-                tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
-                _what_differs(each),
-            ]
-        )
-    head = ["", "experiment", "paper", "agrees", "results", "what differs, and why"]
-    return table(head, rows, words=len(head))
+        if each.results.rows:
+            rows.append(
+                [
+                    tag("a", each.name, href=f"#{each.name}"),
+                    spec.title,
+                    _tally(each.findings),
+                    _what_differs(each),
+                    tag("span", spec.paper.source if spec.paper else "-", class_="soft"),
+                    tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
+                ]
+            )
+    head = ["", "experiment", "agrees", "what differs, and why", "paper", "results"]
+    return tag("div", _summary(experiments), table(head, rows, words=len(head)), class_="overview")
+
+
+def _summary(experiments: Sequence[Experiment]) -> Markup:
+    complete = sum(each.results.complete for each in experiments)
+    tallies = [each.findings.tally for each in experiments]
+    agree, judged = (sum(tally[at] for tally in tallies) for at in (0, 1))
+    return tag(
+        "p",
+        f"{complete} of {len(experiments)} experiments have all their results. Of {judged} numbers and claims"
+        " of the papers that they say something about, ",
+        tag("b", f"{agree} agree"),
+        f" and {judged - agree} do not.",
+    )
 
 
 def _what_differs(each: Experiment) -> Content:
     """At a glance: numbers and claims that do not agree, and the first reason that is known."""
     findings = each.findings
-    if not each.results.rows:
-        return "-"
     off = [f"{number.what}: {shown(number.paper)}, ours {shown(number.ours or 0)}" for number in findings.off]
     off += [f"{claim.says}: {claim.values}" for claim in findings.broken]
     told = [*off[:_SHOWN], *([f"and {len(off) - _SHOWN} more"] if len(off) > _SHOWN else [])]
@@ -133,10 +149,22 @@ def _what_differs(each: Experiment) -> Content:
     if told:
         parts.append(tag("span", "; ".join(told), class_="warn"))
     if findings.differs:
-        parts.append(tag("span", f"{'. ' if told else ''}{findings.differs[0]}", class_="soft"))
+        parts.append(tag("span", f"{'. ' if told else ''}{beginning(findings.differs[0])}", class_="soft"))
     elif told:
         parts.append(tag("span", ". No reason is known.", class_="soft"))
     return joined(parts) if parts else tag("span", "nothing", class_="good")
+
+
+def beginning(text: str) -> str:
+    """Its first sentence, and the next, if that says little; the section has all of it.
+
+    >>> beginning("No paper. It took 0.5 s. Guess: a timer")
+    'No paper. It took 0.5 s.'
+    >>> beginning("Our buffer starts empty, and the paper's does not. So it purges less.")
+    "Our buffer starts empty, and the paper's does not."
+    """
+    first, *rest = re.split(r"(?<=\.) (?=[A-Z])", text)
+    return f"{first} {rest[0]}" if rest and len(first) < _SHORT else first
 
 
 def _tally(findings: Findings) -> Content:

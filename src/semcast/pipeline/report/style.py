@@ -47,6 +47,17 @@ figcaption { margin-bottom: .4rem; font-weight: 600; }
 .legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; margin: .4rem 0 0 66px; padding: 0;
   list-style: none; font-size: .88rem; }
 .legend svg { margin-right: .35rem; vertical-align: -2px; }
+.overview td:first-child { white-space: nowrap; }
+.overview td:nth-child(3) { white-space: nowrap; }
+.overview td:nth-child(4) { min-width: 15rem; }
+.overview td:nth-child(5), .overview td:nth-child(6) { font-size: .82rem; }
+@media (max-width: 800px) {
+  nav ul { columns: 1 !important; }
+  .overview th:nth-child(5), .overview td:nth-child(5), .overview th:nth-child(6), .overview td:nth-child(6) {
+    display: none; }
+  .overview td:nth-child(4) { min-width: 0; }
+  .panel-title, .legend { margin-left: 0 !important; }
+}
 nav ul { columns: 2; column-gap: 2rem; margin: .3rem 0; padding-left: 1.1rem; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--link); }
 svg text { font: 12px system-ui, "Segoe UI", "Noto Sans", sans-serif; }

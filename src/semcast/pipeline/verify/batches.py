@@ -4,7 +4,8 @@ Spark deals out the row groups, and each task reads its own, column by column: t
 time that single rows take through Spark to Python. Of few rows the driver reads all.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,9 @@ ROWS = pa.schema([*((name, pa.int64()) for name in Rows._fields), (VECTOR, pa.li
 _TASKS_A_CORE = 8
 _SCOPE_BITS = 42
 
+RowGroup = tuple[str | Path, int]
+"""A file, and the number of a row group there."""
+
 _Members = Mapping[tuple[str, int], int]
 _Known = dict[tuple[str, str], dict[tuple[str, int], int]]
 """By run and group, the numbers of members by name and incarnation."""
@@ -76,15 +80,37 @@ def over_files(
     vectors: bool,
 ) -> DataFrame:
     """What `fold` makes of the batches of all row groups, without vector times unless they are asked for."""
-    groups = [(str(file), group) for file in files for group in range(_groups(file))]
     known = _known(runs, numbers)
 
-    def read(batches: Batches) -> Batches:
-        return fold(_read(batches, known, vectors=vectors))
+    def read(groups: Iterator[RowGroup]) -> Batches:
+        return fold(batch for group in groups for batch in _row_group(*group, known, vectors=vectors))
+
+    return over_row_groups(spark, files, read, schema)
+
+
+def over_row_groups(
+    spark: SparkSession,
+    files: Sequence[Path],
+    work: Callable[[Iterator[RowGroup]], Batches],
+    schema: pa.Schema,
+) -> DataFrame:
+    """What a function makes of all row groups, some in each task."""
+    groups = [(str(file), group) for file, group in row_groups(files)]
+
+    def in_task(dealt: Batches) -> Batches:
+        rows = (zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in dealt)
+        return work(chain.from_iterable(rows))
 
     table = small_frame(spark, {"file": TEXT, "group": WHOLE}, groups)
-    dealt = table.repartition(tasks_for(spark, len(groups)))
-    return dealt.mapInArrow(read, from_arrow_schema(schema))
+    return table.repartition(tasks_for(spark, len(groups))).mapInArrow(in_task, from_arrow_schema(schema))
+
+
+def row_groups(files: Iterable[Path]) -> Iterator[tuple[Path, int]]:
+    """All of them, by file and number."""
+    for file in files:
+        with pq.ParquetFile(file) as parquet:
+            count = int(parquet.metadata.num_row_groups)
+        yield from ((file, group) for group in range(count))
 
 
 def tasks_for(spark: SparkSession, parts: int) -> int:
@@ -97,12 +123,7 @@ def read_here(
 ) -> list[pa.RecordBatch]:
     """The batches of all row groups, if they are few, as the driver reads them."""
     known = _known(runs, numbers)
-    return [
-        batch
-        for file in files
-        for group in range(_groups(file))
-        for batch in _row_group(file, group, known, vectors=True)
-    ]
+    return [batch for group in row_groups(files) for batch in _row_group(*group, known, vectors=True)]
 
 
 def over_batches(spark: SparkSession, batches: Batches, fold: Fold, schema: pa.Schema) -> DataFrame:
@@ -123,17 +144,6 @@ def _known(runs: Mapping[str, RunInfo], numbers: Mapping[Who, int]) -> _Known:
 def scope_code(number: int, formed_by: int) -> int:
     """A configuration as one number: its own, and that of who formed it."""
     return (formed_by + 1 << _SCOPE_BITS) + number
-
-
-def _groups(file: Path) -> int:
-    with pq.ParquetFile(file) as parquet:
-        return int(parquet.metadata.num_row_groups)
-
-
-def _read(batches: Batches, known: _Known, *, vectors: bool) -> Batches:
-    for dealt in batches:
-        for file, group in zip(*(column.to_pylist() for column in dealt.columns), strict=True):
-            yield from _row_group(file, group, known, vectors=vectors)
 
 
 def _row_group(file: str | Path, group: int, known: _Known, *, vectors: bool) -> Batches:

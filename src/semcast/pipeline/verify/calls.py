@@ -52,9 +52,8 @@ _MEMBER = "struct<name:string,incarnation:bigint>"
 
 def judge_calls(given: Given, wanted: Wanted) -> Findings:
     """All properties of the family."""
-    found, ours = Findings(), [kind.value for kind in (*_OF_CALLER, *_OF_OTHERS, VIEW)]
-    there = given.run_index.totals.where(fn.col("kind").isin(ours)).select("run").distinct()
-    runs = [run for (run,) in there.collect() if run in wanted]
+    found, there = Findings(), given.run_index.with_kinds(*_OF_CALLER, *_OF_OTHERS, VIEW)
+    runs = [run for run in wanted if run in there]
     for run, names in wanted.items():
         if run not in runs:
             found.unknown.update({(run, name): "nothing was recorded of calls" for name in names})

@@ -6,6 +6,7 @@ there is broken in the whole run: fewer rows only mean fewer demands. A run that
 excerpt, and then every verdict is final. If an excerpt shows nothing, the verdict is `unknown`.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,8 +63,9 @@ class Excerpts:
         """`rows` are those of histories as stored, by the names of runs."""
         self._run_index = run_index
         self._rows = rows
-        sizes = run_index.totals.groupBy("run").agg(fn.sum("rows").alias("rows")).collect()
-        self._sizes: Mapping[str, int] = {row["run"]: row["rows"] for row in sizes}
+        self._sizes: Counter[str] = Counter()
+        for (run, _), size in run_index.sizes.items():
+            self._sizes[run] += size
 
     def has_all(self, run: str) -> bool:
         """Whether a run is its own excerpt, so that it does not matter which rows are at fault."""

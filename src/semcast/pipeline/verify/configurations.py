@@ -192,7 +192,7 @@ class _Configurations:
         ]
 
     def _purges(self) -> list[DataFrame]:
-        if self._run_index.totals.where(fn.col("kind") == Kind.PURGE.value).isEmpty():
+        if not self._run_index.with_kinds(Kind.PURGE):
             return []
         receipts = self._keep(_receipts(self._run_index.events, self._run_index.people))
         regular = self._keep(_in_regular(self._sent))

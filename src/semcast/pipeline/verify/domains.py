@@ -46,9 +46,7 @@ _ORDER = ("run", "at_ns", "process", "incarnation", "index")
 def judge_domains(given: Given, wanted: Wanted) -> Findings:
     """All properties of the family."""
     found = Findings()
-    totals = given.run_index.totals
-    there = totals.where(_is(VIEW)).select("run").distinct().collect()
-    runs = {run for (run,) in there if run in wanted}
+    runs = given.run_index.with_kinds(VIEW) & set(wanted)
     for run, names in wanted.items():
         if run not in runs:
             found.unknown.update({(run, name): NOTHING_RECORDED for name in names})

@@ -241,25 +241,6 @@ def _faults(told: Sequence[Told], batches: Iterable[pa.RecordBatch]) -> Iterator
             yield pa.RecordBatch.from_arrays([pa.array(found)], names=["problem"])
 
 
-def is_malformed() -> Column:
-    """Whether a stored row cannot be an event."""
-    return _problem().isNotNull()
-
-
-def names_others() -> Column:
-    """Whether the message of a stored row may replace others than earlier ones of its own sender."""
-    forwards = fn.exists(
-        "annotation.ids",
-        lambda named: (
-            (named.getField("sender") != fn.col("sender"))
-            | (named.getField("incarnation") != fn.col("sender_incarnation"))
-            | (named.getField("seq") > fn.col("seq"))
-        ),
-    )
-    odd = fn.coalesce(forwards, fn.lit(False)) | fn.coalesce(fn.col("annotation.total"), fn.lit(False))
-    return (fn.col("kind") == Kind.MULTICAST.value) & odd
-
-
 def process() -> Column:
     """Whose row it is, as (name, incarnation)."""
     return _member("process", "incarnation")

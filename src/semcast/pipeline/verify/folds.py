@@ -393,6 +393,10 @@ def _unplaced(segment: Ints, count: Ints) -> _Told:
 
 
 def _hash(number: Ints, salt: Ints | int) -> Ints:
+    return (mixed(number, salt) >> np.uint64(64 - _HASH_BITS)).astype(np.int64)
+
+
+def mixed(number: Ints, salt: Ints | int = 0) -> npt.NDArray[np.uint64]:
     """Bits that look like chance (splitmix64)."""
     mixed = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed += np.asarray(salt, dtype=np.int64).astype(np.uint64) * np.uint64(0xD1B54A32D192ED03)
@@ -401,4 +405,4 @@ def _hash(number: Ints, salt: Ints | int) -> Ints:
     mixed ^= mixed >> np.uint64(27)
     mixed *= np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(64 - _HASH_BITS)).astype(np.int64)
+    return mixed

@@ -1,6 +1,6 @@
 """The job behind `semcast verify`: reads histories, asks the forms, gathers what they found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -18,6 +18,7 @@ from semcast.pipeline.verify.causal import judge_causal
 from semcast.pipeline.verify.configurations import judge_configurations
 from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
 from semcast.pipeline.verify.confirmed import judge_confirmed
+from semcast.pipeline.verify.counting import totals
 from semcast.pipeline.verify.deliveries import judge_deliveries
 from semcast.pipeline.verify.domains import judge_domains
 from semcast.pipeline.verify.events import (
@@ -48,7 +49,8 @@ from semcast.pipeline.verify.positions import judge_positions
 from semcast.pipeline.verify.replication.judge import judge_replication
 from semcast.pipeline.verify.ring import judge_ring
 from semcast.pipeline.verify.run_index import RunIndex
-from semcast.pipeline.verify.totals import Participant, census, roster_of, tails_of, totals, untold
+from semcast.pipeline.verify.stays import Who
+from semcast.pipeline.verify.totals import Life, Participant, census, roster_of, tails_of, untold
 from semcast.pipeline.verify.verdicts import (
     Evidence,
     Options,
@@ -136,24 +138,25 @@ class _Job:
 
     def run(self) -> list[Verdict]:
         self._progress("counting")
-        self._totals = self._keep(totals(self._rows))
-        there = census(self._totals).collect()
+        files, runs = self._recorded.files, self._recorded.runs
+        self._totals = totals(self._spark, files, runs, here=self._small)
+        there = census(self._totals)
         self._roster = self._checked(there)
         self._check_added()
         self._add_confirmed()
         sizes = dict.fromkeys(self._wanted, 0)
-        for row in there:
-            sizes[row["run"]] += row["rows"]
+        for (run, _), life in there.items():
+            sizes[run] += life.rows
         self._evidence.empty = {run for run, size in sizes.items() if not size}
         held = {run for run, size in sizes.items() if size <= self._options.memory_rows}
-        self._tails = tails_of(self._recorded.runs, self._totals)
+        self._tails = tails_of(runs, self._totals)
         if self._tails:
             concerned = self._of_runs({run for run, _ in self._tails})
             self._evidence.untold = untold(self._spark, concerned, self._tails)
-        self._positions = self._places({row["run"] for row in there if row["total"]})
+        self._positions = self._places({each.run for each in self._totals if each.total})
         found = [
-            *self._relation({row["run"] for row in there if row["odd"]}, held),
-            *self._by_forms(held, {row["run"] for row in there if row["undead"]}),
+            *self._relation({each.run for each in self._totals if each.odd}, held),
+            *self._by_forms(held, {run for (run, _), life in there.items() if life.undead}),
             *self._in_memory(held),
         ]
         return self._judge(self._keep(self._judged(found)))
@@ -180,23 +183,20 @@ class _Job:
 
     # What must be true before anything is judged
 
-    def _checked(self, there: list[Row]) -> list[Participant]:
+    def _checked(self, there: Mapping[Who, Life]) -> list[Participant]:
         if not there:
             raise HistoryError("no events: nothing was verified")
-        if any(row["malformed"] for row in there):
-            worst = (
-                malformed(read_rows(self._spark, self._recorded.files))
-                .agg(fn.min(fn.struct("file", "row", "problem")).alias("worst"))
-                .first()
-            )
-            assert worst is not None
-            file, row, problem = worst["worst"]
-            raise HistoryError(f"{local_path(file)}: row {row}: {problem}")
+        if any(each.doubtful for each in self._totals):
+            wrong = malformed(read_rows(self._spark, self._recorded.files))
+            worst = wrong.agg(fn.min(fn.struct("file", "row", "problem")).alias("worst")).collect()[0][0]
+            if worst is not None:
+                file, row, problem = worst
+                raise HistoryError(f"{local_path(file)}: row {row}: {problem}")
         return roster_of(self._recorded.runs, there, allow_missing=self._options.allow_missing)
 
     def _check_added(self) -> None:
         """What a family says of its own rows."""
-        if added_kinds(self._totals).isEmpty():
+        if not any(KINDS[each.kind].columns is not None for each in self._totals):
             return
         rows = added_kinds(self._rows).select(*SCHEMA.names)
         wrong = rows.mapInArrow(faults_by(KINDS.values()), "problem string").first()
@@ -206,9 +206,9 @@ class _Job:
     def _add_confirmed(self) -> None:
         """Where stacks confirmed something, that is judged, too."""
         if self._options.properties is None:
-            rows = self._totals.where(fn.col("kind") == Kind.CONFIRMED.value).select("run").distinct()
-            for row in rows.collect():
-                self._wanted[row["run"]].append(CONFIRMED)
+            told = {each.run for each in self._totals if each.kind == Kind.CONFIRMED.value}
+            for run in sorted(told):
+                self._wanted[run].append(CONFIRMED)
 
     # What the forms start from
 
@@ -240,7 +240,8 @@ class _Job:
         """What is known of some runs; mostly they are all, and then it is worked out once."""
         names = frozenset(runs)
         if names not in self._given_of:
-            events, sums = self._of_runs(runs), self._of_runs(runs, self._totals)
+            events = self._of_runs(runs)
+            sums = [each for each in self._totals if each.run in runs]
             infos = {run: info for run, info in self._recorded.runs.items() if run in runs}
             run_index = RunIndex(
                 self._spark, events, sums, infos, self._keep, self._recorded.files, few=self._small

@@ -4,6 +4,7 @@ A position is a certificate: if all processes give a message the same one, no tw
 and at each process positions grow, then all deliver in one order. What has no position cannot be judged so.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from operator import add
 
@@ -12,7 +13,6 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.verify import position_arrays
-from semcast.pipeline.verify.events import member_of
 from semcast.pipeline.verify.folds import ON_RING
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.ring import judge_ring
@@ -114,9 +114,10 @@ class _Positions:
 
     def _lengths(self) -> dict[int, int]:
         """How many messages the rows of each process are about."""
-        counted = self._run_index.totals.groupBy("run", "process").agg(fn.sum("messages").alias("messages"))
-        numbers = self._run_index.numbers
-        return {numbers[row["run"], member_of(row["process"])]: row["messages"] for row in counted.collect()}
+        found: Counter[int] = Counter()
+        for each in self._run_index.totals:
+            found[self._run_index.numbers[each.run, each.process]] += each.messages
+        return found
 
     def _different(self, found: Findings) -> list[DataFrame]:
         """Messages with several positions and positions with several messages.

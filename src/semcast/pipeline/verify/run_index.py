@@ -16,7 +16,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from semcast.history import HistoryError, Kind, RunInfo
 from semcast.pipeline.frames import FLAG, MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.batches import ROWS, over_batches, over_files, read_here, tasks_for
-from semcast.pipeline.verify.events import annotated, member_of
+from semcast.pipeline.verify.counting import Total
+from semcast.pipeline.verify.events import annotated
 from semcast.pipeline.verify.folds import COLUMNS as FOLDED
 from semcast.pipeline.verify.folds import (
     CONTENTS,
@@ -36,6 +37,7 @@ from semcast.pipeline.verify.folds import (
     longs,
 )
 from semcast.pipeline.verify.stays import Segment, Stays, Who, changes, skeletons
+from semcast.pipeline.verify.totals import census
 from semcast.pipeline.verify.violations import COLUMNS, offence
 
 _SEGMENT = dict.fromkeys(("segment", "who", "stay", "inside"), WHOLE) | {"outside": FLAG}
@@ -51,7 +53,7 @@ class RunIndex:
         self,
         spark: SparkSession,
         events: DataFrame,
-        totals: DataFrame,
+        totals: Sequence[Total],
         infos: Mapping[str, RunInfo],
         keep: Keep,
         files: Sequence[Path],
@@ -69,6 +71,16 @@ class RunIndex:
         """Whether there are so few rows that one task has them all."""
         self.stays = Stays(skeletons(infos, changes(events).collect()))
 
+    def with_kinds(self, *kinds: Kind) -> set[str]:
+        """The runs with rows of any of these kinds."""
+        values = {kind.value for kind in kinds}
+        return {each.run for each in self.totals if each.kind in values}
+
+    @cached_property
+    def sizes(self) -> Mapping[Who, int]:
+        """How many rows each process has."""
+        return {who: life.rows for who, life in census(self.totals).items()}
+
     @property
     def nowhere(self) -> set[str]:
         """The runs in which no configuration was recorded."""
@@ -77,9 +89,8 @@ class RunIndex:
     @cached_property
     def everybody(self) -> list[Who]:
         """Who does something, whose messages are there, or who is said to be a member."""
-        senders = self.totals.where("sender is not null").select("run", fn.col("sender").alias("process"))
-        names = self.totals.select("run", "process").union(senders).distinct().collect()
-        people: set[Who] = {(row["run"], member_of(row["process"])) for row in names}
+        people: set[Who] = {(each.run, each.process) for each in self.totals}
+        people.update((each.run, each.sender) for each in self.totals if each.sender is not None)
         for run, known in self.stays.runs.items():
             people.update((run, process) for process in known.lives)
             people.update((run, member) for stay in known.stays for member in stay.members)
@@ -230,7 +241,7 @@ class RunIndex:
     def _check_all_read(self, moves: DataFrame) -> None:
         """What this pass read is what the first one counted: nothing is judged by rows that nobody saw."""
         kinds = (Kind.MULTICAST.value, Kind.DELIVER.value)
-        counted = self.totals.where(fn.col("kind").isin(*kinds)).agg(fn.sum("rows")).collect()[0][0] or 0
+        counted = sum(each.rows for each in self.totals if each.kind in kinds)
         read = moves.where(fn.col("what") == STEPS).agg(fn.sum("begin")).collect()[0][0] or 0
         if read != counted:
             raise HistoryError(f"{counted} rows about messages were there at first, then {read}")

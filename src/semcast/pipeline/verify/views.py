@@ -202,7 +202,7 @@ def _outlines(run_index: RunIndex, runs: set[str]) -> dict[str, History]:
         if run in runs and index is not None:
             some = Event(process, index, 0, Kind.DELIVER, run_index.infos[run].only.name, process, 1, 1)
             events[run][process, index] = some
-    for (run, process), rows in _lengths(run_index).items():
+    for (run, process), rows in run_index.sizes.items():
         if run in runs:
             _mark_end(run_index.infos[run].only.name, events[run], process, rows - 1)
     return {
@@ -235,9 +235,3 @@ def _state(group: str, row: Row) -> Event:
         view=row["view"],
         digest=digest,
     )
-
-
-def _lengths(run_index: RunIndex) -> dict[tuple[str, MemberId], int]:
-    """How many rows each process has."""
-    counted = run_index.totals.groupBy("run", "process").agg(fn.sum("rows").alias("rows")).collect()
-    return {(row["run"], member_of(row["process"])): row["rows"] for row in counted}

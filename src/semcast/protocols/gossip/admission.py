@@ -29,7 +29,7 @@ from semcast.protocols.gossip.frames import (
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.reading import OffsetError, Reading
-from semcast.protocols.gossip.records import Acknowledged, Dismissed
+from semcast.protocols.gossip.records import Acknowledged
 from semcast.protocols.gossip.rows import Row
 from semcast.protocols.gossip.settings import GossipSettings, Retention
 from semcast.protocols.gossip.sharing import Sharing
@@ -269,9 +269,7 @@ class Admission:
 
     def dismiss(self, member: MemberId) -> None:
         """A session is over: with it, what is owed to it (R-12)."""
-        self._books.rows.dismiss(member)
-        self._journal.write(Dismissed(member))
-        self._journal.then(lambda _now: self._colleagues.changed(member.name))
+        self.sharing.dismiss(member)
 
     def say_farewell(self, member: MemberId) -> None:
         """R-5: the end of a session is confirmed to who leaves, once it is on disk."""

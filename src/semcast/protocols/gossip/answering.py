@@ -173,11 +173,12 @@ class Answering:
         self._waiting += 1
 
     def _taken(self, source: MemberId, serial: int) -> Answer:
-        """What is said when something is on disk."""
+        """What is said when something is on disk; nothing to who has asked again since."""
 
         def answered(level: str, position: int) -> None:
             self._waiting -= 1
-            self._out.send(source, Taken(serial, position, level == "known"))
+            if level != "again":
+                self._out.send(source, Taken(serial, position, level == "known"))
 
         return answered
 

@@ -111,7 +111,7 @@ class Books:
             self.cache.released[piece.position] = stream.sender, seq
             stream.messages.place(seq, last, piece.position)
             seq = last + 1
-        self.keys.add(key, stream.sender, first)
+        self.keys.add(key, stream.sender, first, seq - first)
         self.stages.drop([stage for stage, _ in stages])
         return runs
 
@@ -161,7 +161,7 @@ class Books:
         elif isinstance(record, Abandoned):
             self.stages.drop(record.stages)
         elif isinstance(record, Keyed):
-            self.keys.add(record.key, record.sender, record.first, record.position)
+            self.keys.add(record.key, record.sender, record.first, record.count, record.position)
         elif isinstance(record, Counted):
             self.positions.count_from(record.next)
             for span in record.trimmed:
@@ -200,7 +200,7 @@ class Books:
                 stream.store(Batch(record.sender, first, payloads, size=size, items=items))
                 stream.messages.place(first, first + len(payloads) - 1, at_record)
             case Published(key=key, first=first, messages=messages):
-                self.keys.add(key, record.sender, first)
+                self.keys.add(key, record.sender, first, len(messages))
                 for seq, (payload, annotation) in enumerate(messages, first):
                     stream.store(batch_of(record.sender, seq, [payload], from_wire(annotation)))
                 stream.messages.place(first, first + len(messages) - 1, at_record)
@@ -246,7 +246,7 @@ class Books:
             yield Placed(*run)
         yield Counted(self.positions.next, list(self.positions.trimmed))
         for key, batch in self.keys.all():
-            yield Keyed(key, batch.sender, batch.first, batch.position)
+            yield Keyed(key, batch.sender, batch.first, batch.position, batch.last - batch.first + 1)
         yield from self.stages.records()
         for row in self.rows.all():
             yield admitted(row)

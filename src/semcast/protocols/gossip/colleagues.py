@@ -160,6 +160,17 @@ class Colleagues:
         """What all colleagues have on disk without a gap."""
         return min((each.promises.get(stream, (0, 0))[1] for each in self._others.values()), default=1 << 62)
 
+    def on_logged(self, source: MemberId, log: int, stream: MemberId, upto: int) -> None:
+        """A colleague says between its promises that it has more of a stream on disk."""
+        colleague = self._others[source.name]
+        if log == colleague.log:
+            minimum, logged = colleague.promises.get(stream, (0, 0))
+            colleague.promises[stream] = minimum, max(logged, upto)
+
+    def holders(self, stream: MemberId, seq: int) -> int:
+        """How many colleagues have a message on disk, and all before it."""
+        return sum(1 for each in self._others.values() if each.promises.get(stream, (0, 0))[1] >= seq)
+
     # Sessions
 
     def changed(self, name: str, source: MemberId | None = None) -> None:

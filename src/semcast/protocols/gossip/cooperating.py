@@ -10,6 +10,7 @@ from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.beginning import Beginning
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import FORGOTTEN, Forgetting
@@ -21,6 +22,7 @@ from semcast.protocols.gossip.frames import (
     Gone,
     Heard,
     Inquire,
+    Logged,
     Notice,
     Past,
     Promise,
@@ -54,6 +56,7 @@ class Cooperating:
         intake: takes messages in.
         admission: its sessions.
         pulling: asks others for messages.
+        copying: waits for what others have on disk.
         end: to stop, because the others go on without this one.
         out: where frames go.
     """
@@ -73,6 +76,7 @@ class Cooperating:
         intake: Intake,
         admission: Admission,
         pulling: Pulling,
+        copying: Copying,
         end: Callable[[], None],
         out: Outbox,
     ) -> None:
@@ -89,6 +93,7 @@ class Cooperating:
         self._intake = intake
         self._admission = admission
         self._pulling = pulling
+        self._copying = copying
         self._end = end
         self._out = out
         forgetting.then = self._go_on_without
@@ -103,6 +108,7 @@ class Cooperating:
             Notice: pulling.on_notice,
             Gone: pulling.on_gone,
             Heard: departing.on_heard,
+            Logged: self._on_logged,
         }
         self.beginners: dict[type[Frame], Handler] = {
             Begin: lambda _now, source, frame: beginning.on_begin(source, frame),
@@ -124,6 +130,12 @@ class Cooperating:
         self._colleagues.on_promise(source, frame)
         for stream, _, logged in frame.promised:
             self._intake.hear_of(stream, logged)
+        self._copying.look()
+
+    def _on_logged(self, _now: Nanos, source: MemberId, frame: Logged) -> None:
+        for stream, upto in frame.upto:
+            self._colleagues.on_logged(source, frame.log, stream, upto)
+        self._copying.look()
 
     def _on_share(self, now: Nanos, source: MemberId, frame: Share) -> None:
         self._admission.sharing.on_share(now, source, frame)
@@ -152,3 +164,4 @@ class Cooperating:
         self._departing.end_all()
         self._beginning.look(now)
         self._admission.look(now)
+        self._copying.look()

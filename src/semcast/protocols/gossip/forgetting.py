@@ -112,6 +112,10 @@ class Forgetting:
             if not self._known.get(colleague.name, set()).issuperset(names):
                 self._out.send(colleague, Disown(names))
 
+    def remind(self, names: list[str]) -> None:
+        """Members were told of these, by disks that are lost."""
+        self._write([name for name in names if name in self._colleagues.names])
+
     def on_disown(self, _now: Nanos, source: MemberId, frame: Disown) -> None:
         """Another logger goes on without some: so does this one; answered when it is on disk."""
         self._write([name for name in frame.names if name in self._settings.loggers])

@@ -361,7 +361,10 @@ class Acknowledged(Frame, frozen=True, array_like=True, tag=132, gc=False):
 
 
 class Disown(Frame, frozen=True, array_like=True, tag=133, gc=False):
-    """Of a logger: these never come back, and nothing of what they say counts; to one of them: go."""
+    """Of a logger: these never come back, and nothing of what they say counts; to one of them: go.
+
+    Of a member to its logger: that it was told so.
+    """
 
     names: Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME)]], msgspec.Meta(max_length=64)]
 

@@ -4,16 +4,18 @@ from collections.abc import Sequence
 
 from semcast.core.annotations import Annotation
 from semcast.core.ids import Nanos
+from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.intake import Intake
-from semcast.protocols.gossip.log import LogStream
-from semcast.protocols.gossip.publishing import Answer, Publishing
+from semcast.protocols.gossip.keys import Batched
+from semcast.protocols.gossip.publishing import Answer, Publishing, check_batch, check_key
 from semcast.protocols.gossip.staging import Staging
 
 
 class Gateway:
     """Of one logger: whatever is written is synced, and what came into the log is given positions."""
 
-    def __init__(self, publishing: Publishing, staging: Staging, intake: Intake) -> None:
+    def __init__(self, books: Books, publishing: Publishing, staging: Staging, intake: Intake) -> None:
+        self._books = books
         self._publishing = publishing
         self._staging = staging
         self._intake = intake
@@ -26,9 +28,14 @@ class Gateway:
         annotations: Sequence[Annotation | None],
         answer: Answer,
     ) -> None:
-        """As `Publishing.publish`."""
-        stream = self._publishing.publish(key, payloads, annotations, answer)
-        self._grown(now, None if stream is None else (stream, len(payloads)))
+        """Log a batch, once for its key. Raises ValueError if it cannot be logged."""
+        check_batch(key, payloads, annotations)
+        known = self._books.keys.get(key)
+        if known is not None:
+            self._answer(now, key, known, "known", answer)
+        else:
+            place = self._publishing.publish(key, payloads, annotations)
+            self._logged(now, key, place, answer)
 
     def stage(
         self,
@@ -44,15 +51,28 @@ class Gateway:
         self._intake.flush(now)
 
     def release(self, now: Nanos, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer) -> None:
-        """As `Staging.release`; without a key these stages are given up."""
+        """The same with pieces that were staged before; without a key these stages are given up.
+
+        Raises StageError unless all pieces are there.
+        """
+        known = self._books.keys.get(key)
         if key:
-            self._grown(now, self._staging.release(key, stages, answer))
+            check_key(key)
+        if known is None and key:
+            self._logged(now, key, self._staging.release(key, stages), answer)
+            return
+        self._staging.abandon([stage for stage, _ in stages])
+        if known is not None:
+            self._answer(now, key, known, "known", answer)
         else:
-            self._staging.abandon([stage for stage, _ in stages])
             answer("abandoned", 0)
             self._intake.flush(now)
 
-    def _grown(self, now: Nanos, stream: tuple[LogStream, int] | None) -> None:
-        if stream is not None:
-            self._intake.published(*stream)
+    def _logged(self, now: Nanos, key: bytes, place: Batched, answer: Answer) -> None:
+        self._intake.published(self._publishing.stream(), place.last - place.first + 1)
+        self._intake.flush(now)  # it is logged before anybody is told so
+        self._answer(now, key, place, "logged", answer)
+
+    def _answer(self, now: Nanos, key: bytes, place: Batched, level: str, answer: Answer) -> None:
+        self._publishing.answer(key, place, level, answer)
         self._intake.flush(now)

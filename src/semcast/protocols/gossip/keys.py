@@ -12,8 +12,9 @@ class Batched(msgspec.Struct, frozen=True):
 
     sender: MemberId
     first: int
+    last: int
     position: int | None = None
-    """None until it has one."""
+    """Of its first message; None until it has one."""
 
 
 class Keys:
@@ -21,7 +22,7 @@ class Keys:
 
     >>> keys, log = Keys(2), MemberId("log")
     >>> for number, key in enumerate((b"a", b"b", b"c"), 1):
-    ...     keys.add(key, log, number)
+    ...     keys.add(key, log, number, 1)
     >>> keys.place(log, 2, 3, 40)
     >>> keys.get(b"a"), keys.get(b"c").first, keys.get(b"c").position
     (None, 3, 41)
@@ -32,9 +33,9 @@ class Keys:
         self._keys: dict[bytes, Batched] = {}
         self._unplaced: dict[MemberId, list[bytes]] = {}
 
-    def add(self, key: bytes, sender: MemberId, first: int, position: int | None = None) -> None:
-        """A batch was published, as messages of this stream from `first` on."""
-        self._keys[key] = Batched(sender, first, position)
+    def add(self, key: bytes, sender: MemberId, first: int, count: int, position: int | None = None) -> None:
+        """A batch was published, as so many messages of this stream from `first` on."""
+        self._keys[key] = Batched(sender, first, first + count - 1, position)
         if position is None:
             self._unplaced.setdefault(sender, []).append(key)
         if len(self._keys) > self._most:
@@ -46,7 +47,8 @@ class Keys:
         for key in self._unplaced.pop(sender, ()):
             batch = self._keys.get(key)
             if batch is not None and first <= batch.first <= last:
-                self._keys[key] = Batched(sender, batch.first, position + batch.first - first)
+                at = position + batch.first - first
+                self._keys[key] = Batched(sender, batch.first, batch.last, at)
             elif batch is not None:
                 left.append(key)
         if left:

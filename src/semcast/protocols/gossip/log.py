@@ -4,8 +4,9 @@ Deviations: no wait lists; what all sessions are through with is one number for 
 stored stays settled, so that a duplicate does not bring back what was collected (R-7).
 
 Compaction: a message leaves as soon as one that replaces it is in the log before the first gap, and synced.
-Its receipt stays until every session is past it; then receipts become one number: below it, what is not here
-was replaced.
+A receipt says what replaced it. When every session is past it, or there are very many, the oldest receipts
+become one number: below it, what is not here was replaced. So what is kept for a session that never comes
+back is the log itself, and nothing for each message that left it.
 """
 
 from collections.abc import Callable, Collection
@@ -16,8 +17,9 @@ from semcast.core.messages import Batch
 from semcast.protocols.gossip.shelf import Cache, Shelf
 from semcast.protocols.gossip.spans import Span, Spans, gaps, spans_of
 
-_NOTICED = 1024
-"""Messages in one notice."""
+_TORN = 512
+"""Spans of expired messages that are told apart; beyond that, what was replaced between the oldest counts as
+expired, too."""
 
 
 def _nobody(_sender: MemberId) -> Shelf | None:
@@ -156,8 +158,18 @@ class LogStream:
         """Whether there may be receipts that every session is past, if it is past this number."""
         return bool(self.receipts) and self._least <= below
 
+    def crowded(self, most: int) -> int:
+        """Below which number receipts must merge so that no more than so many are left; 0 if they need not.
+
+        Only what is on disk without a gap: beyond that, what is not here may be missing.
+        """
+        if len(self.receipts) <= most:
+            return 0
+        kept = most // 2  # so that this is not looked for again at once
+        return min(sorted(self.receipts)[len(self.receipts) - kept - 1], self.logged)
+
     def merge(self, below: int) -> None:
-        """Every session is past these receipts."""
+        """Forget what replaced these: that something did is known of all that is not here."""
         self.merged = max(self.merged, below)
         self.contiguous = max(self.contiguous, below)
         for seq in _between(self.receipts, self._least, below):
@@ -173,16 +185,15 @@ class LogStream:
         self._replaced = start, last
         return min(last, first + most - 1)
 
-    def merged_from(self, first: int) -> int:
-        """Up to where all was replaced, from such a one on; not farther than one notice is believed."""
-        last = first
-        while last < self.merged and last - first < _NOTICED - 1 and not self._stands(last + 1):
-            last += 1
+    def merged_from(self, first: int, most: int) -> int:
+        """Up to where all was replaced, from such a one on, as far as a number of messages reaches."""
+        last = min(self.merged, first + most - 1)
+        following = self.messages.first_between(first, last)
+        last = last if following is None else following - 1
+        for spans in (self.expired, self.holes):
+            others = spans.between(first, last)
+            last = others[0][0] - 1 if others else last
         return last
-
-    def _stands(self, seq: int) -> bool:
-        """Whether a message below `merged` is here, or left for another reason."""
-        return seq in self.messages or seq in self.expired or seq in self.holes
 
     def collect(self, upto: int) -> list[int]:
         """Everything up to there leaves; returns the messages that were still here."""
@@ -207,6 +218,8 @@ class LogStream:
                 self._drop(seq)
             self.expired.add(first, last)
             found += there
+        while len(self.expired) > _TORN and self.expired.second_end() <= self.contiguous:
+            self.expired.join()
         return found
 
     def tear(self, spans: list[Span]) -> None:

@@ -25,6 +25,7 @@ from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.cooperating import Cooperating
+from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
@@ -33,6 +34,7 @@ from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import (
     Acknowledge,
+    Disown,
     Gossip,
     Heartbeats,
     Holding,
@@ -99,6 +101,8 @@ class Logger(Stack):
     forgetting_kind: type[Forgetting] = Forgetting
     colleagues_kind: type[Colleagues] = Colleagues
     staging_kind: type[Staging] = Staging
+    copying_kind: type[Copying] = Copying
+    keys_kind: type[Keys] = Keys
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -111,7 +115,9 @@ class Logger(Stack):
         self.out = out
         self.stats = Statistics()
         cache = Cache(settings.log_cache)
-        self.books = Books(self.log_stream_kind, self.rows_kind(), Keys(settings.publish_keys), cache)
+        self.books = Books(
+            self.log_stream_kind, self.rows_kind(), self.keys_kind(settings.publish_keys), cache
+        )
         self.journal = self.journal_kind(out)
         self.placing = self.placing_kind(self.books, self.journal, out)
         self.reading = Reading(self.books)
@@ -140,6 +146,7 @@ class Logger(Stack):
             Enroll: self.enrolling.on_enroll,
             Holding: self.ending.on_holding,
             Say: self.publishing.on_say,
+            Disown: self._on_reminded,
         }
         self._always: dict[type[Frame], Handler] = {
             Presence: self._on_presence,
@@ -175,6 +182,7 @@ class Logger(Stack):
         self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
         self._lease = _LEASE * settings.report
+        self.copying = self.copying_kind(settings.log_acks, books, self.colleagues)
         self.cooperating = Cooperating(
             self._me,
             self._lease,
@@ -189,12 +197,13 @@ class Logger(Stack):
             self.intake,
             self.admission,
             self.pulling,
+            self.copying,
             self._end,
             out,
         )
-        self.publishing = Publishing(self._me, settings, books, journal, out)
+        self.publishing = Publishing(self._me, settings, books, journal, self.copying, out)
         self.staging = self.staging_kind(self._me, settings, books, journal, self.publishing, out)
-        self.gateway = Gateway(self.publishing, self.staging, self.intake)
+        self.gateway = Gateway(books, self.publishing, self.staging, self.intake)
         self.answering = Answering(books, self.reading, self.placing, self.gateway, self._forget, out)
 
     # Life
@@ -277,8 +286,9 @@ class Logger(Stack):
     ) -> None:
         """Log a batch for a program that is no member, once for each key, and send it to all.
 
-        An `Answered` with the ticket says that it is on disk, and at which position; its level is "known" if
-        it had been logged before. Raises ValueError if it cannot be logged.
+        An `Answered` with the ticket says that it is on enough disks, and at which position; its level is
+        "known" if it had been logged before, and "again" if its key was asked for once more. Raises
+        ValueError if it cannot be logged.
         """
 
         def answer(level: str, position: int) -> None:
@@ -447,6 +457,11 @@ class Logger(Stack):
         is lost, as with its disk. Raises ValueError where that cannot be.
         """
         self._forget(now, name, lambda: self.out.deliver(Answered(ticket, "forgotten")))
+
+    def _on_reminded(self, now: Nanos, _source: MemberId, frame: Disown) -> None:
+        """A member says which loggers are forgotten: that counts while this log is new, and knows nobody."""
+        if self.retaining.waits(now):
+            self.forgetting.remind(frame.names)
 
     def _forget(self, now: Nanos, name: str, done: Callable[[], None]) -> None:
         self.forgetting.forget(name, done)

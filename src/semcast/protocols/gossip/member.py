@@ -24,6 +24,7 @@ from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.finding import Finding
 from semcast.protocols.gossip.frames import (
     Digest,
+    Disown,
     Gossip,
     Idle,
     Members,
@@ -393,9 +394,16 @@ class Member(Stack):
             self.sending.heartbeat(now, repeats=self.repair.repeats_heartbeat)
         else:
             assert timer is GossipTimer.REPORT
+            self._remind_of_forgotten()
             self.session.on_period(now)
             self._see_the_end()
             self.out.set_timer(GossipTimer.REPORT, now + self._soon())
+
+    def _remind_of_forgotten(self) -> None:
+        """The disks that knew which loggers never come back may all be lost: a new log asks who knows."""
+        names, logger = self.roster.disowned, self.session.logger
+        if names and logger is not None:
+            self.out.send(logger, Disown(names))
 
     def _round(self, now: Nanos) -> None:
         self.desk.round += 1

@@ -151,6 +151,11 @@ class Roster:
             return False
         return member.name in self._settings.loggers or member.name in self.loggers()
 
+    @property
+    def disowned(self) -> list[str]:
+        """Loggers that are forgotten."""
+        return sorted(self._disowned)
+
     def disown(self, name: str) -> None:
         """A logger is forgotten: it is none any more, whatever it says."""
         if name not in self._disowned:

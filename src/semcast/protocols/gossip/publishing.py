@@ -2,21 +2,23 @@
 
 A batch has a key. Key and messages are one record, so that a program which does not know whether its batch
 was taken, because it or the logger crashed, gives it again with the same key, and it is logged once. Members
-hear of messages when they are on disk: else a number could be given twice. The newest `publish_keys` keys are
-known.
+hear of messages when they are on disk: else a number could be given twice. The program is answered when as
+many loggers as `log_acks` says have the batch on disk. The newest `publish_keys` keys are known.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 from semcast.core.annotations import Annotation, Item
-from semcast.core.events import Sent
+from semcast.core.events import Note, Sent
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.data import data_of
 from semcast.protocols.gossip.frames import Said, Say
 from semcast.protocols.gossip.journal import Journal
+from semcast.protocols.gossip.keys import Batched
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.queries import MAX_KEY
 from semcast.protocols.gossip.records import Published
@@ -33,19 +35,27 @@ MAX_BATCH = 1 << 20
 _BESIDE = 64
 """Bytes that a frame takes besides, about."""
 Answer = Callable[[str, int], None]
-"""Called once a batch is on disk: with "logged" or "known", and its position."""
+"""Called once a batch is on enough disks: with "logged" or "known", and its position; or with "again", if its
+key was asked for once more meanwhile: then that is answered."""
 
 
 class Publishing:
     """The own stream of a logger."""
 
     def __init__(
-        self, me: MemberId, settings: GossipSettings, books: Books, journal: Journal, out: Outbox
+        self,
+        me: MemberId,
+        settings: GossipSettings,
+        books: Books,
+        journal: Journal,
+        copying: Copying,
+        out: Outbox,
     ) -> None:
         self._frame_bytes = settings.frame_bytes
         self._me = me
         self._books = books
         self._journal = journal
+        self._copying = copying
         self._out = out
 
     def publish(
@@ -53,12 +63,8 @@ class Publishing:
         key: bytes,
         payloads: Sequence[bytes],
         annotations: Sequence[Annotation | None],
-        answer: Answer,
-    ) -> LogStream | None:
-        """Log a batch, unless its key is known; returns the stream that grew. `answer` is told where."""
-        check_batch(key, payloads, annotations)
-        if self.is_known(key, answer):
-            return None
+    ) -> Batched:
+        """Log a batch, and have it sent to all when it is on disk; returns where it is."""
         stream = self.stream()
         first = stream.contiguous + 1
         batches = [
@@ -67,12 +73,12 @@ class Publishing:
         ]
         messages = [(batch.payloads[0], to_wire(batch.annotation)) for batch in batches]
         position = self._journal.write(Published(key, self._me, first, messages))
-        self._books.keys.add(key, self._me, first)
+        self._books.keys.add(key, self._me, first, len(batches))
         for batch in batches:
             stream.store(batch)
         stream.messages.place(first, batches[-1].last, position)
-        self.send(key, answer, batches)
-        return stream
+        self.send(batches)
+        return Batched(self._me, first, batches[-1].last)
 
     def stream(self) -> LogStream:
         """Of this logger."""
@@ -80,14 +86,7 @@ class Publishing:
         assert stream is not None, "nobody closes the stream of a logger that is there"
         return stream
 
-    def is_known(self, key: bytes, answer: Answer) -> bool:
-        """Whether a key is known: then `answer` is told where its batch is, as soon as it is on disk."""
-        known = self._books.keys.get(key) is not None
-        if known:
-            self._journal.then(lambda _now: self._answer(answer, "known", key))
-        return known
-
-    def send(self, key: bytes, answer: Answer, batches: Sequence[Batch]) -> None:
+    def send(self, batches: Sequence[Batch]) -> None:
         """Have what was stored sent to all when it is on disk.
 
         Of a large batch the first messages and the last: who lacks what is between asks for it, as fast as it
@@ -95,9 +94,9 @@ class Publishing:
         """
         for batch in batches:
             self._out.deliver(Sent(batch, 1))
-        self._journal.then(lambda _now: self._send(key, answer, batches))
+        self._journal.then(lambda _now: self._send(batches))
 
-    def _send(self, key: bytes, answer: Answer, batches: Sequence[Batch]) -> None:
+    def _send(self, batches: Sequence[Batch]) -> None:
         room, sent = MAX_BATCH, 0
         for batch in batches:
             for part in _frames(batch, self._frame_bytes):
@@ -109,12 +108,19 @@ class Publishing:
         last = batches[-1]
         if sent < last.last:
             self._out.multicast(data_of(last.cut(last.last, last.last)))
-        self._answer(answer, "logged", key)
 
-    def _answer(self, answer: Answer, level: str, key: bytes) -> None:
-        """Where the batch is, or was: its messages may have left the log since."""
-        batch = self._books.keys.get(key)
-        answer(level, 0 if batch is None or batch.position is None else batch.position)
+    def answer(self, key: bytes, batch: Batched, level: str, answer: Answer) -> None:
+        """As soon as enough loggers have it on disk; then the program may forget it, as a sender does."""
+
+        def settled(enough: bool) -> None:
+            if enough:
+                count = batch.last - batch.first + 1
+                self._out.deliver(Note("letgo", sender=batch.sender, seq=batch.first, count=count))
+            known = self._books.keys.get(key)  # its messages may have left the log since
+            position = 0 if known is None or known.position is None else known.position
+            answer(level if enough else "again", position)
+
+        self._journal.then(lambda _now: self._copying.wait(key, batch.sender, batch.last, settled))
 
     def on_say(self, _now: Nanos, source: MemberId, frame: Say) -> None:
         """Which number was given last: those that are not on disk may be given again."""
@@ -123,7 +129,7 @@ class Publishing:
 
 
 def check_batch(key: bytes, payloads: Sequence[bytes], annotations: Sequence[Annotation | None]) -> None:
-    """Raise ValueError unless that can be logged."""
+    """Raise ValueError unless that can be logged, once for its key."""
     check_key(key)
     check_messages(payloads, annotations)
 

@@ -9,7 +9,7 @@ from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.frames import Gone, Notice, Want, wanted
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
-from semcast.protocols.gossip.records import Expired, Holes, Replaced
+from semcast.protocols.gossip.records import Expired, Holes, Merged, Replaced
 from semcast.protocols.gossip.spans import Span, numbers_of
 from semcast.protocols.gossip.streams import WANTED
 
@@ -54,11 +54,20 @@ class Pulling:
             here = by in stream.messages or by in stream.receipts
             if by and not (here or by in stream.expired or by <= stream.floor):
                 continue
+            if not by and first <= stream.contiguous + 1:
+                self._skip(stream, min(last, stream.known))
+                continue
             for seq in numbers_of([(first, last)], WANTED):
                 if not stream.settled(seq) and seq <= stream.known:
                     self._journal.write(Replaced(stream.sender, seq, by))
                     stream.replace(seq, by)
         self._settle(stream)
+
+    def _skip(self, stream: LogStream, upto: int) -> None:
+        """What is not here up to there was replaced, by something that nobody remembers."""
+        if upto > stream.contiguous:
+            self._journal.write(Merged(stream.sender, upto))
+            stream.merge(upto)
 
     def on_gone(self, _now: Nanos, source: MemberId, frame: Gone) -> None:
         """Nobody will ever be given these, by any logger."""

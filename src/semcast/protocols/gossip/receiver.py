@@ -284,8 +284,8 @@ class Receiver:
     def _tell_purged(self) -> None:
         for purged in self._queue.take_purged():
             self._out.deliver(purged)
-            self._stats.purged_delivery += 1
-            self._leave(purged.id.sender, 1)
+            self._stats.purged_delivery += purged.count
+            self._leave(purged.sender, purged.count)
 
     def _leave(self, sender: MemberId, count: int) -> None:
         left = self._queued[sender] - count

@@ -165,6 +165,7 @@ class Keyed(msgspec.Struct, frozen=True, array_like=True, tag=17):
     first: int
     position: int | None = None
     """Of the first message."""
+    count: int = 1
 
 
 class Staged(msgspec.Struct, frozen=True, array_like=True, tag=24):

@@ -109,12 +109,17 @@ class Retaining:
             if self._settings.retention is Retention.STABLE and stable > stream.floor:
                 self._journal.write(Collected(stream.sender, stable))
                 self._note(stream, spans_of(self._books.collect(stream, stable)), "stable")
-            elif stream.may_merge(stable):
-                self._journal.write(Merged(stream.sender, stable))
-                stream.merge(stable)
+            else:
+                self._merge(stream, max(stable, stream.crowded(self._settings.receipts)))
             if stream.last is not None and stream.floor >= stream.last:
                 self._journal.write(Dropped(stream.sender, stream.last))
                 self._books.forget(stream.sender, stream.last)
+
+    def _merge(self, stream: LogStream, below: int) -> None:
+        """Of receipts that every session is past, and of too many, it is enough that there was one."""
+        if stream.may_merge(below):
+            self._journal.write(Merged(stream.sender, below))
+            stream.merge(below)
 
     def minimum(self, now: Nanos, stream: MemberId) -> int | None:  # noqa: ARG002
         """What all sessions are through with, on disk; None if there are none."""

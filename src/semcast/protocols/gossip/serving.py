@@ -21,9 +21,13 @@ from semcast.protocols.gossip.service import ServiceLimit
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.spans import Span, Spans, first_of, spans_of, within
 from semcast.protocols.gossip.streamruns import runs_of
+from semcast.protocols.gossip.streams import WANTED
 
 _MOST_BYTES = 2 * WINDOW_BYTES
 """In one answer: who asks does not know how large messages are before they come."""
+
+_NOTICED = WANTED
+"""Messages that another logger is told of at a time: it asks for no more."""
 
 Receipt = tuple[int, int, int]
 """The first and the last of messages in a row, and what replaced them; 0 if that is not said."""
@@ -60,7 +64,11 @@ class Serving:
         gone: dict[Why, list[int]] = {}
         messages, receipts = stream.messages, stream.receipts
         superseded = stream.superseded if row is not None and row.compacted else ()
+        told = 0  # what was replaced up to there is among `merged`
+        most = _NOTICED if row is None else NOTICES * SKIPPED
         for seq in [seq for span in first_of(Spans(spans), WINDOW) for seq in range(span[0], span[1] + 1)]:
+            if seq <= told:
+                continue
             batch = messages.get(seq)
             if seq in receipts or (seq in superseded and stream.newest(seq) is not None):
                 purged.append(seq)
@@ -68,8 +76,9 @@ class Serving:
                 why = _why_gone(stream, seq)
                 if why is not None:
                     gone.setdefault(why, []).append(seq)
-                elif seq <= stream.merged and (not merged or merged[-1][1] < seq):
-                    merged.append((seq, stream.merged_from(seq), 0))
+                elif seq <= stream.merged:
+                    told = stream.merged_from(seq, most)
+                    merged += _skipped(seq, told)
             elif row is not None and row.filter and not matches(batch.annotation, row.filter):
                 gone.setdefault("unwanted", []).append(seq)
             else:
@@ -125,8 +134,9 @@ def _as_spans(stream: LogStream, purged: list[int]) -> list[Receipt]:
     spans = spans_of(purged)
     first, last = spans.pop()
     spans.append((first, stream.replaced_from(last, NOTICES * SKIPPED)))
-    return [
-        (start, min(end, start + SKIPPED - 1), 0)
-        for begin, end in spans
-        for start in range(begin, end + 1, SKIPPED)
-    ]
+    return [receipt for begin, end in spans for receipt in _skipped(begin, end)]
+
+
+def _skipped(first: int, last: int) -> list[Receipt]:
+    """Messages in a row were replaced; no receipt says more than is believed."""
+    return [(start, min(last, start + SKIPPED - 1), 0) for start in range(first, last + 1, SKIPPED)]

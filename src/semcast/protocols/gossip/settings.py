@@ -134,6 +134,9 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a logger keeps pieces of a batch of which it hears nothing more."""
     compact: bool = True
     """Whether a logger drops what a logged message replaces."""
+    receipts: int = 1024
+    """Of each stream, how many messages that were replaced a logger remembers with what replaced them. Of
+    older ones it knows only that they were."""
     rewrite_records: int = 4096
     """Records of no use that a log has, at most, before it is written anew."""
     inactive: Nanos = _TWO_DAYS
@@ -159,8 +162,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             < 1
         ):
             raise ValueError("periods must be above 0")
-        if min(self.log_bytes, self.log_age) < 0:
-            raise ValueError("log_bytes and log_age must not be below 0")
+        if min(self.log_bytes, self.log_age, self.receipts) < 0:
+            raise ValueError("log_bytes, log_age and receipts must not be below 0")
         if len(self.filter) > MAX_FILTER:
             raise ValueError(f"a filter has {MAX_FILTER} characters at most")
         if self.start_at < 0:
@@ -198,6 +201,8 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
             rules.append("compacted")
         if (self.log_bytes or self.log_age) and self.retention is not Retention.LIMITS:
             rules.append(Retention.LIMITS.value)
+        if self.inactive < _TWO_DAYS:
+            rules.append("inactive")
         return "+".join(rules)
 
     @property

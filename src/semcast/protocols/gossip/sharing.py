@@ -127,14 +127,22 @@ class Sharing:
         row = Row(frame.member, dict(frame.through), now, again=frame.again, attempt=frame.attempt)
         row.compacted, row.filter, row.here = frame.compacted, frame.filter, False
         if frame.over and not rows.is_over(frame.member):
-            rows.dismiss(frame.member)
-            self._journal.write(Dismissed(frame.member))
-            self._journal.then(lambda _now: self._colleagues.changed(frame.member.name, source))
+            self.dismiss(frame.member, source)
         if frame.over or rows.knows(row):
             self._journal.then(lambda _now: self._out.send(source, Shared(frame.serial)))
         else:
             self._journal.write(admitted(row))
             self._journal.then(lambda _now: self._take(source, frame.serial, row))
+
+    def dismiss(self, member: MemberId, source: MemberId | None = None) -> None:
+        """A session is over; all know it soon, but for who said so."""
+        self._books.rows.dismiss(member)
+        self._journal.write(Dismissed(member))
+        self._journal.then(lambda _now: self._dismissed(member, source))
+
+    def _dismissed(self, member: MemberId, source: MemberId | None) -> None:
+        self._out.deliver(Note("dismissed", members=(member,)))
+        self._colleagues.changed(member.name, source)
 
     def _take(self, source: MemberId, serial: int, row: Row) -> None:
         if self._books.rows.merge(row):

@@ -136,6 +136,15 @@ class Shelf:
             begin = number * _BLOCK
             yield from [begin + slot for slot, size in enumerate(block.sizes) if size]
 
+    def first_between(self, first: int, last: int) -> int | None:
+        """The first message between two numbers, if there is any; empty blocks are passed over at once."""
+        for number, begin, end in _blocks(first, last):
+            block = self._blocks.get(number)
+            there = [] if block is None else [slot for slot in range(begin, end) if block.sizes[slot]]
+            if there:
+                return number * _BLOCK + there[0]
+        return None
+
     # What comes and goes
 
     def put(self, batch: Batch) -> int:

@@ -17,6 +17,9 @@ class Spans:
     >>> spans.drop(4)
     >>> list(spans), spans.gaps(1, 12), spans.between(5, 8)
     ([(5, 5), (7, 9)], [(1, 4), (6, 6), (10, 12)], [(5, 5), (7, 8)])
+    >>> spans.join()
+    >>> list(spans)
+    [(5, 9)]
     """
 
     __slots__ = ("_firsts", "_lasts")
@@ -47,6 +50,14 @@ class Spans:
         del self._firsts[:whole], self._lasts[:whole]
         if self._firsts and self._firsts[0] <= upto:
             self._firsts[0] = upto + 1
+
+    def second_end(self) -> int:
+        """The last number of the second span."""
+        return self._lasts[1]
+
+    def join(self) -> None:
+        """The first two spans, and all between them, are one."""
+        del self._firsts[1], self._lasts[0]
 
     def end(self, number: int) -> int:
         """The last number of the span that has this one; the number before it if none has."""

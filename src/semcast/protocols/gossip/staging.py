@@ -15,8 +15,8 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.journal import Journal
-from semcast.protocols.gossip.log import LogStream
-from semcast.protocols.gossip.publishing import Answer, Publishing, check_key, check_messages
+from semcast.protocols.gossip.keys import Batched
+from semcast.protocols.gossip.publishing import Answer, Publishing, check_messages
 from semcast.protocols.gossip.records import Abandoned, Released, Staged
 from semcast.protocols.gossip.settings import GossipSettings
 from semcast.protocols.gossip.stages import size_of
@@ -78,26 +78,19 @@ class Staging:
         stages.touch(now, stage)
         self._journal.then(lambda _now: answer("staged", 0))
 
-    def release(
-        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
-    ) -> tuple[LogStream, int] | None:
-        """Log the pieces of stages as one batch, unless its key is known.
+    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Batched:
+        """Log the pieces of stages as one batch; returns where it is.
 
-        Returns the stream that grew, and by how much. `answer` is told the position. Raises StageError unless
-        all pieces are there: half a batch is never published.
+        Raises StageError unless all pieces are there: half a batch is never published.
         """
-        check_key(key)
-        if self._publishing.is_known(key, answer):
-            self.abandon([stage for stage, _ in stages])
-            return None
         self._check(stages)
         stream = self._publishing.stream()
         first = stream.contiguous + 1
         self._journal.write(Released(key, self._me, first, list(stages)))
         runs = self._books.release(stream, key, first, stages)
         self.abandon(self._books.stages.beside([stage for stage, _ in stages]))
-        self._publishing.send(key, answer, runs)
-        return stream, stream.contiguous - first + 1
+        self._publishing.send(runs)
+        return Batched(self._me, first, stream.contiguous)
 
     def _check(self, stages: Sequence[tuple[str, int]]) -> None:
         if not sum(pieces for _, pieces in stages):

@@ -125,6 +125,7 @@ class Full(Conservative):
         return found
 
     def _is_own(self, name: str) -> bool:
+        """Whether the process will be given itself what others say of a group; not of one that it leaves."""
         seat = self._seats.get(name)
         return seat is not None and seat.entered is not None and not seat.member.is_out
 

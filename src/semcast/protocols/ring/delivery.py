@@ -8,8 +8,7 @@ as the application keeps up, and goes when it is behind.
 from collections import deque
 from collections.abc import Sequence
 
-from semcast.core.events import Delivery, Merged, Purged, TransitionalView, ViewChange
-from semcast.core.ids import Nanos
+from semcast.core.events import Delivery, Merged, Purged, Thinned, TransitionalView, ViewChange
 from semcast.core.messages import Batch
 from semcast.obsolescence import Purging, PurgingBuffer
 
@@ -17,33 +16,6 @@ Change = ViewChange | TransitionalView
 
 CHANGES = 64
 """Configurations that wait for the application before those without messages are merged."""
-
-
-class Lateness:
-    """Whether an application is behind: something has waited for it for too long.
-
-    It may always have something left to take, as long as what waits now is taken in time. Once it is behind,
-    it is so until it has taken everything.
-    """
-
-    def __init__(self, lag: Nanos) -> None:
-        self._lag = lag
-        self._marked_at: Nanos = 0
-        self._before_mark = 0  # messages left of those that waited then
-        self._late = False
-
-    def behind(self, now: Nanos) -> bool:
-        """Whether what is obsolete may be purged."""
-        self._late = self._late or now - self._marked_at > self._lag
-        return self._late
-
-    def took(self, now: Nanos, count: int, left: int) -> None:
-        """The application took so many messages, and so many wait."""
-        self._before_mark -= count
-        if not left:
-            self._late = False
-        if not left or self._before_mark <= 0:
-            self._marked_at, self._before_mark = now, left
 
 
 class DeliveryQueue:
@@ -69,7 +41,7 @@ class DeliveryQueue:
         """Bytes of what was added last."""
         self.tolerated = 0
         """Bytes that may wait: the bound, or what there was when it was reached."""
-        self.purged: list[Purged] = []
+        self.purged: list[Purged | Thinned] = []
         """Receipts that nobody has taken yet."""
 
     def __len__(self) -> int:
@@ -205,7 +177,7 @@ class DeliveryQueue:
             segments.popleft()
         return taken
 
-    def take_receipts(self) -> list[Purged]:
+    def take_receipts(self) -> list[Purged | Thinned]:
         """What was purged since the last call."""
         if not self.purged:
             return []

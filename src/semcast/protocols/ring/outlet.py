@@ -13,8 +13,9 @@ from semcast.core.events import Delivery, ViewChange
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.obsolescence import Purging
+from semcast.protocols.lateness import Lateness
 from semcast.protocols.ring.backlog import Backlog
-from semcast.protocols.ring.delivery import Change, DeliveryQueue, Lateness
+from semcast.protocols.ring.delivery import Change, DeliveryQueue
 from semcast.protocols.ring.frames import Packet
 from semcast.protocols.ring.leaving import Leaving
 from semcast.protocols.ring.member import Member, note_places
@@ -171,7 +172,7 @@ class Outlet:
     def _give_receipts(self) -> None:
         receipts = self.queue.take_receipts()
         if receipts:
-            self._stats.purged_delivery += len(receipts)
+            self._stats.purged_delivery += sum([receipt.count for receipt in receipts])
             self._out.events += receipts
         self._stats.malformed += self._assembly.refused
         self._assembly.refused = 0

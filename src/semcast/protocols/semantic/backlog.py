@@ -8,7 +8,9 @@ does not read never takes the room that others need to go on.
 from collections.abc import Sequence
 from typing import Protocol
 
+from semcast.core.ids import Nanos
 from semcast.core.reader import Reader
+from semcast.protocols.lateness import Lateness
 
 EACH = 64
 """Bytes that a message takes up besides its payload."""
@@ -31,9 +33,10 @@ class Backlog:
         messages: Q, what is taken whether the program waits or not.
         size: bytes of the same.
         reserve: R, bytes that are taken beyond that while the program waits.
+        lag: how long something may wait before the program counts as slow; 0 for no time at all.
     """
 
-    def __init__(self, messages: int, size: int, reserve: int) -> None:
+    def __init__(self, messages: int, size: int, reserve: int, lag: Nanos = 0) -> None:
         self.reader = Reader()
         """The program that it waits for."""
         self.queues: Sequence[Waiting] = ()
@@ -43,6 +46,8 @@ class Backlog:
         self.limit = messages
         self._limit_bytes = size
         self._reserve = reserve
+        self._lateness = Lateness(lag) if lag else None
+        self._late = not lag
 
     @property
     def messages(self) -> int:
@@ -57,6 +62,27 @@ class Backlog:
     def waits(self) -> bool:
         """Whether the program can take nothing before it has sent something, or has its state."""
         return self.reader.waits or self.lacks_state
+
+    def look(self, now: Nanos) -> None:
+        """Before each input: see whether the program has become slow."""
+        if self._lateness is not None:
+            if not self.messages:
+                self._lateness.took(now, 0, 0)
+            self._late = self._lateness.behind(now)
+
+    def took(self, now: Nanos, count: int) -> None:
+        """The program took so many messages."""
+        if self._lateness is not None:
+            self._lateness.took(now, count, self.messages)
+            self._late = self._lateness.behind(now)
+
+    def hurried(self) -> bool:
+        """Whether what is obsolete goes as soon as there is no room.
+
+        Not where a program that keeps up is late for a moment: the group waits for it, as it does for plain
+        messages.
+        """
+        return self._late or self.waits()
 
     def dropped(self) -> bool:
         """Whether nobody wants to be given anything: then there is always room."""

@@ -230,6 +230,8 @@ class Buffers:
     def _admitted(self, batch: Batch) -> int:
         """How many of these messages the backlog takes: what is obsolete goes before the reserve is touched.
 
+        But not at the expense of a program that keeps up.
+
         Commands are not for the program, and pieces wait for the last of their message.
         """
         wanted, backlog = len(batch.payloads), self.backlog
@@ -238,6 +240,8 @@ class Buffers:
         free = 1 if batch.left > 1 or self.order.is_command(batch) else 0
         if free == wanted:
             return wanted
+        if not backlog.hurried():
+            return free + backlog.room(wanted - free, batch.size)
         self.purge_late()
         return max(free + backlog.room(wanted - free, batch.size), self._replaces(batch))
 
@@ -261,7 +265,6 @@ class Buffers:
         self.accepted_bytes += part.size
         self.order.accept(rank, part)
         self.retained[rank].add(part)
-        self._account_purged_from_delivery()
         self._evict(count, part.size)
         self.occupancy.add(rank, count, part.size)
         self.queued[rank] += count
@@ -439,7 +442,7 @@ class Buffers:
 
     def purge_late(self) -> None:
         """Lazy purging: the application is behind, so let all go that is known to be obsolete."""
-        self.to_deliver.reclaim(max(len(self.to_deliver) - 1, 1))
+        self.to_deliver.reclaim(max(len(self.to_deliver), 1))
         self._account_purged_from_delivery()
 
     def trim(self, rank: int, stable: int) -> None:
@@ -460,6 +463,9 @@ class Buffers:
     def _account_purged_from_delivery(self) -> None:
         for victim, by in self.to_deliver.take_receipts():
             self.purged_from_delivery(victim, by)
+        for thinned in self.to_deliver.take_thinned():
+            self._stats.purged_delivery += thinned.count
+            self._out.deliver(thinned)
 
     def purged_from_delivery(self, victim: Batch, by: Batch) -> None:
         """Account for a message that another replaced before it was delivered."""

@@ -124,6 +124,7 @@ class Membership(ABC):
             settings.queue_messages or settings.buffer_messages,
             settings.queue_bytes or settings.buffer_bytes,
             settings.reserve_bytes,
+            settings.lag,
         )
         self.stops = self.stops_kind(me, self.backlog, self._detector.suspects)
         self._transfer = self.transfer_kind(settings.frame_bytes, out)

@@ -91,6 +91,8 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Most bytes of these, but for what comes last; 0 for `buffer_bytes`."""
     reserve_bytes: int = 64 << 20
     """R: what is received beyond that while the program waits to send, 64 bytes extra for each message."""
+    lag: Nanos = 0
+    """How long something may wait for a program before what is obsolete there makes room; 0: no time."""
     window: int = 4096
     fair: bool = False
     """Whether who sends leaves room in all buffers for others who do (`Shares`)."""
@@ -175,6 +177,7 @@ class VsyncSettings(msgspec.Struct, frozen=True, kw_only=True):
             "linger",
             "expel_after",
             "leave_after",
+            "lag",
             "window_bytes",
             "queue_messages",
             "queue_bytes",

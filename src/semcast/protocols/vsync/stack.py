@@ -9,6 +9,7 @@ from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.confirming import Asked
 from semcast.core.events import Blocked, Delivery, Sent, Unblocked
 from semcast.core.ids import MemberId, MessageId, Nanos
+from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
@@ -107,6 +108,7 @@ class VirtualSynchrony(Membership, Stack):
         stream = self._open_stream()
         if stream is None:
             return 0
+        self.backlog.look(now)
         if isinstance(annotation, Enumeration | KEnumeration):
             annotation = self._numbers.translated(annotation)
         taken = stream.multicast(now, payloads, annotation, safe=safe)
@@ -131,6 +133,7 @@ class VirtualSynchrony(Membership, Stack):
         stream = self._open_stream()
         if stream is None:
             return 0
+        self.backlog.look(now)
         taken = stream.multicast_updates(now, payloads, items)
         self._after_multicast(now, stream)
         return taken
@@ -232,6 +235,7 @@ class VirtualSynchrony(Membership, Stack):
 
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
         """Frames of one member in a row: what is due after messages is done once for all of them."""
+        self.backlog.look(now)
         run: list[Frame] = []
         for frame in frames:
             if isinstance(frame, InView) and self._is_current(source, frame):
@@ -264,6 +268,7 @@ class VirtualSynchrony(Membership, Stack):
         """Dispatch."""
         if self.left:
             return
+        self.backlog.look(now)
         if timer is VsyncTimer.HELLO:
             self._look(now)
         elif timer is VsyncTimer.CHECK:
@@ -285,6 +290,7 @@ class VirtualSynchrony(Membership, Stack):
     def deliver(self, now: Nanos, most: int) -> list[Delivery]:
         """Messages, view by view, and between views what an application must know."""
         taken = self._epochs.deliver(most, self.stream)
+        self.backlog.took(now, sum([len(each.payloads) for each in taken if type(each) is Batch]))
         self._room_freed(now)
         if self._blocked and self._up_to_date():
             self._blocked = False
@@ -346,7 +352,7 @@ class VirtualSynchrony(Membership, Stack):
     def _look_at_backlog(self) -> None:
         """Tell the others to stop, or that they need not any more."""
         over = self.backlog.over()
-        if over:
+        if over and self.backlog.hurried():
             self.reclaim()
             over = self.backlog.over()
         if self.stream is not None and over != self.stream.stopping:

@@ -330,7 +330,7 @@ class ViewStream:
     def _purge_where_late(self) -> None:
         """Once a heartbeat, for who is lazy: is the application behind, or the group?"""
         buffers = self.buffers
-        if self.stats.delivered < self._taken_in_time:
+        if buffers.backlog.hurried() and (self.vsync.lag or self.stats.delivered < self._taken_in_time):
             buffers.purge_late()
         self._taken_in_time = self.stats.delivered + len(buffers.to_deliver)
         if self.refuses or 2 * buffers.occupancy.messages > self.settings.buffer_messages:
@@ -342,7 +342,7 @@ class ViewStream:
         self._told, self._told_bytes = self.buffers.accepted, self.buffers.accepted_bytes
         self.stats.control_frames += 1
         self.stopping = self.buffers.backlog.over()
-        if self.stopping:
+        if self.stopping and self.buffers.backlog.hurried():
             self.buffers.purge_late()
             self.stopping = self.buffers.backlog.over()
         asks = self._awaited > self.buffers.stable[self.rank]

@@ -5,7 +5,9 @@ were not purged. So a decision is short however many messages it orders, and gap
 causal as well: what a message can have been caused by was delivered, hence ordered, before it was sent.
 """
 
+from bisect import bisect_right
 from collections import deque
+from operator import itemgetter
 
 from semcast.core.annotations import KEnumeration
 from semcast.core.messages import Batch
@@ -26,34 +28,30 @@ class TotalOrder(FifoOrder):
         self.assigned = list(lines.queued)
         """By rank, up to where it is known when their turn comes."""
         self._held: list[deque[Batch]] = [deque() for _ in range(size)]
-        self._annotated: set[tuple[int, int]] = set()  # (rank, seq) of annotated messages that are held
+        self._withdrawn: list[set[int]] = [set() for _ in range(size)]  # messages that were purged while held
         self._turns: deque[tuple[int, int, int, int]] = deque()  # (rank, upto), and which message said so
         self._watched: dict[int, int] = {}  # own messages that somebody waits for -> position, or 0
-        self._places: dict[int, tuple[int, int]] = {}  # position -> annotated message that is lined up
+        # (position, how many, rank, seq) of annotated messages and runs of updates that were lined up
+        self._places: list[tuple[int, int, int, int]] = []
 
     def accept(self, rank: int, part: Batch) -> None:
         """Hold them; commands are for the order alone, and never line up."""
-        if part.items is not None:
-            for one in part.singles():
-                self.accept(rank, one)
-            return
         if self.is_command(part):
             self.obey(rank, part)
             if len(part.payloads) == 1:
                 return
             part = part.cut(part.first + 1, part.last)
         self._held[rank].append(part)
-        if part.annotation is not None:
-            self._annotated.add((rank, part.first))
 
     def obey(self, rank: int, command: Batch) -> None:
         """A message for the order alone came first in a batch."""
 
     def withdraw(self, rank: int, victim: Batch) -> bool:
         """Do not line it up when its turn comes."""
-        if (rank, victim.first) not in self._annotated:
+        withdrawn = self._withdrawn[rank]
+        if victim.first <= self.ordered[rank] or victim.first in withdrawn:
             return False
-        self._annotated.discard((rank, victim.first))
+        withdrawn.add(victim.first)
         return True
 
     def replaces(self, batch: Batch) -> bool:
@@ -61,8 +59,8 @@ class TotalOrder(FifoOrder):
         annotation = batch.annotation
         if not isinstance(annotation, KEnumeration) or not annotation.total:
             return False
-        places = [self._places[old] for old in annotation.positions() if old in self._places]
-        return any(self.lines.waits(rank, seq) for rank, seq in places)
+        places = map(self._place_of, annotation.positions())
+        return any(self.lines.waits(*place) for place in places if place is not None)
 
     def unplaced(self, rank: int, upto: int) -> int:
         """Messages that are held."""
@@ -130,10 +128,15 @@ class TotalOrder(FifoOrder):
     def _append(self, rank: int, batch: Batch, position: int) -> None:
         """Line up one batch. Positions are counted from 1."""
         annotation = batch.annotation
-        if annotation is not None:
-            if (rank, batch.first) not in self._annotated:
-                return  # purged while it was held
-            self._annotated.discard((rank, batch.first))
+        withdrawn = self._withdrawn[rank]
+        if withdrawn and (annotation is not None or batch.items is not None):
+            if batch.items is not None:
+                for one in batch.singles():
+                    self._append(rank, one, position + one.first - batch.first)
+                return
+            if batch.first in withdrawn:
+                withdrawn.discard(batch.first)
+                return
         placed = Batch(
             batch.sender,
             batch.first,
@@ -143,21 +146,30 @@ class TotalOrder(FifoOrder):
             batch.head,
             position,
             batch.left,
+            batch.items,
         )
-        if annotation is not None:
-            if isinstance(annotation, KEnumeration) and annotation.total:
-                self._replace(annotation, placed, position)
-            self._remember(rank, batch.first, position)
+        if isinstance(annotation, KEnumeration) and annotation.total:
+            self._replace(annotation, placed, position)
+        if annotation is not None or batch.items is not None:
+            self._remember(rank, placed, position)
         self.lines.append(placed)
 
     def _replace(self, annotation: KEnumeration, by: Batch, position: int) -> None:
         """Purge what a message replaces by position, if it is still here."""
         for old in annotation.positions():
-            place = self._places.pop(old, None) if old < position else None
+            place = self._place_of(old) if old < position else None
             if place is not None:
                 self.lines.replace(*place, by)
 
-    def _remember(self, rank: int, seq: int, position: int) -> None:
-        self._places[position] = (rank, seq)
+    def _place_of(self, position: int) -> tuple[int, int] | None:
+        """Rank and number of the annotated message that was lined up there; it may have been taken by now."""
+        at = bisect_right(self._places, position, key=itemgetter(0)) - 1
+        if at < 0:
+            return None
+        start, count, rank, seq = self._places[at]
+        return (rank, seq + position - start) if position < start + count else None
+
+    def _remember(self, rank: int, batch: Batch, position: int) -> None:
+        self._places.append((position, len(batch.payloads), rank, batch.first))
         if len(self._places) > 2 * _REACH:
-            self._places = {at: who for at, who in self._places.items() if at > position - _REACH}
+            self._places = [place for place in self._places if place[0] + place[1] > position - _REACH]

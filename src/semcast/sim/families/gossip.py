@@ -5,14 +5,14 @@ from random import Random
 
 import msgspec
 
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol
 from semcast.sim.absence import Absence
 from semcast.sim.cluster import QUIET, member_names
 from semcast.sim.families.record import FAMILIES, Family
-from semcast.sim.gossip_scenario import Strangers, draw_gossip, loggers_of
+from semcast.sim.gossip_scenario import INACTIVE, Strangers, draw_gossip, loggers_of
 from semcast.sim.mutants import MUTANTS, Mutant
 from semcast.sim.scenario import Fixed, Scenario
 from semcast.sim.stacks import StackFactory
@@ -88,7 +88,8 @@ def _quiet(scenario: Scenario) -> Nanos:
     """Longer than it takes until anything is said again."""
     settings = settings_of(scenario)
     said = max(settings.resend, settings.report, settings.heartbeat_most, settings.presence)
-    return max(QUIET, 2 * said)
+    ends = settings.inactive + SECOND if settings.inactive == INACTIVE else 0
+    return max(QUIET, 2 * said, ends)
 
 
 def _goes(stack: Stack, now: Nanos) -> None:

@@ -12,6 +12,7 @@ from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
+from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.data import Data, batch_in
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
@@ -19,7 +20,7 @@ from semcast.protocols.gossip.forgetting import Forgetting
 from semcast.protocols.gossip.frames import Entry, Join
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
-from semcast.protocols.gossip.keys import Keys
+from semcast.protocols.gossip.keys import Batched, Keys
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
@@ -226,12 +227,10 @@ class _Incomplete(Staging):
     def _check(self, stages: Sequence[tuple[str, int]]) -> None:
         """Makes do with the pieces that are there."""
 
-    def release(
-        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
-    ) -> tuple[LogStream, int] | None:
+    def release(self, key: bytes, stages: Sequence[tuple[str, int]]) -> Batched:
         there = self._books.stages
         found = [(stage, pieces - there.lacking(stage, pieces)) for stage, pieces in stages]
-        return super().release(key, [each for each in found if each[1]], answer)
+        return super().release(key, [each for each in found if each[1]])
 
 
 class HalfABatch(Logger):
@@ -240,18 +239,26 @@ class HalfABatch(Logger):
     staging_kind = _Incomplete
 
 
-class _Unaware(Staging):
-    def release(
-        self, key: bytes, stages: Sequence[tuple[str, int]], answer: Answer
-    ) -> tuple[LogStream, int] | None:
-        self._books.keys = Keys(self._settings.publish_keys)
-        return super().release(key, stages, answer)
+class _Unaware(Keys):
+    def get(self, key: bytes) -> Batched | None:  # noqa: ARG002
+        return None
 
 
 class PublishedTwice(Logger):
-    """Publishes what was staged, whether or not it knows the key."""
+    """Publishes a batch, whether or not it knows the key."""
 
-    staging_kind = _Unaware
+    keys_kind = _Unaware
+
+
+class _Alone(Copying):
+    def _is_enough(self, sender: MemberId, last: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class PublishedOnOneDisk(Logger):
+    """Says that a batch is logged when it is on the own disk, however many loggers must have it."""
+
+    copying_kind = _Alone
 
 
 class _Keyless(Journal):
@@ -304,6 +311,29 @@ class StagedBeforeSynced(Logger):
     """Says that a piece of a batch is there before it is on disk."""
 
     staging_kind = _Hurried
+
+
+class _Hoarding(LogStream):
+    def crowded(self, most: int) -> int:  # noqa: ARG002
+        return 0
+
+
+class ReceiptsKeptForEver(Logger):
+    """Remembers what replaced each message until every session is past it, also one that never comes back."""
+
+    log_stream_kind = _Hoarding
+
+
+class _Levelling(LogStream):
+    def merge(self, below: int) -> None:
+        super().merge(below)
+        self.expired.drop(below)
+
+
+class ExpiredCountsAsReplaced(Logger):
+    """Forgets why messages left: says that something replaced what had expired."""
+
+    log_stream_kind = _Levelling
 
 
 class _NumberedAnew(Placing):
@@ -398,6 +428,17 @@ class ForgottenAwaited(Logger):
     """Waits for ever for a logger that is forgotten."""
 
     colleagues_kind = _Faithful
+
+
+class _OfOthers(Departing):
+    def _is_inactive(self, now: Nanos, row: Row) -> bool:
+        return row.here and super()._is_inactive(now, row)
+
+
+class DeadSessionsOfOthers(Logger):
+    """Leaves it to the logger of a session to end it, also to one that is forgotten."""
+
+    departing_kind = _OfOthers
 
 
 class _Presumptuous(Ending):

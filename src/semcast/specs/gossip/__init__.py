@@ -11,6 +11,7 @@ from semcast.specs.gossip.delivery import (
     gossip_receipts,
     gossip_start,
 )
+from semcast.specs.gossip.ending import gossip_ended
 from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.logs import (
     gossip_admitted,
@@ -56,6 +57,7 @@ GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_chains": gossip_chains,
     "gossip_compacted": gossip_compacted,
     "gossip_forgotten": gossip_forgotten,
+    "gossip_ended": gossip_ended,
 }
 """What must hold of a log beyond that; these are judged in memory only."""
 

@@ -21,12 +21,15 @@ its incarnations belong together.
 - leave: it wants to leave: nothing is owed to it any more;
 - disconnect, reconnect: it noticed that no logger hears it, nor has for `order` nanoseconds, and that one
   does again;
-- letgo: a sender forgets these own messages, because they are logged;
+- letgo: a sender forgets these own messages, because they are logged; or a logger tells a program so, which
+  gave it these as a batch;
 - blocked: a sender refuses messages; `level` says for whom it waits: "logger", or its own "program"; or that
   it is not known yet whether there is a logger: "search";
 - opened: a logger starts, with the log of this identity (`order`), and this retention (`level`); so many
-  loggers (`count`) must have a message;
+  loggers (`count`) must have a message; "inactive" in `level` says that it ends sessions that are silent for
+  some time, which every run that is over has waited for;
 - admit: it has on disk that the member in `members` has a session, as of its attempt `order`;
+- dismissed: it has on disk that the session of the member in `members` is over;
 - closed: it knows that a stream is over, with `seq` as its last number;
 - forgot: it has on disk that the logger in `members` never comes back;
 - kept: the log that it found has these messages;
@@ -54,6 +57,7 @@ _MESSAGES = ("sender", "seq", "count")
 AT_LEAST_ONCE, AT_MOST_ONCE = DELIVERIES = ("at-least-once", "at-most-once")
 EXPIRED, ABANDONED, STABLE, OBSOLETE = "expired", "abandoned", "stable", "obsolete"
 LIMITS = "limits"
+INACTIVE = "inactive"
 UNWANTED = "unwanted"
 NEW, ALL, COMPACTED, KNOWN, POSITION, TIME = STARTS = (
     "new",
@@ -133,6 +137,7 @@ LETGO = add_kind("letgo", _MESSAGES, _messages)
 BLOCKED = add_kind("blocked", ("level",))
 OPENED = add_kind("opened", ("order", "level", "count"), _opened)
 ADMIT = add_kind("admit", ("members", "order"))
+DISMISSED = add_kind("dismissed", ("members",))
 CLOSED = add_kind("closed", ("sender", "seq"))
 FORGOT = add_kind("forgot", ("members",))
 KEPT = add_kind("kept", _MESSAGES, _messages)

@@ -13,8 +13,10 @@ from semcast.specs.gossip.kinds import (
     COLLECT,
     DETACHED,
     DISCONNECT,
+    DISMISSED,
     FENCED,
     FORGOT,
+    INACTIVE,
     JOINED,
     KEPT,
     LEAVE,
@@ -88,6 +90,8 @@ class Session:
         self.orphaned_at: Nanos = _NEVER
         """When the last of the sponsors crashed that took it in where no logger did: nobody answers for what
         it is owed then, until a logger hears it."""
+        self.dismissed_at: Nanos = _NEVER
+        """When a logger ended it, having heard nothing of it for long: nothing is owed to it then."""
 
     @property
     def orphaned(self) -> bool:
@@ -174,6 +178,7 @@ class Ledger:
         ends = {each.process: each.end for found in by_name.values() for each in found}
         for session in self.sessions:
             session.orphaned_at = _last_crash(session.incarnations[0].sponsors, ends)
+            session.dismissed_at = _dismissed_at(session, history)
         self.logs: list[Log] = []
         self.readded: list[tuple[Log, Event]] = []
         """Where a logger took in again what it had collected."""
@@ -198,6 +203,11 @@ class Ledger:
         """Loggers that are there at the end."""
 
     @property
+    def dismisses(self) -> bool:
+        """Whether sessions end that are silent for less than a run takes."""
+        return any(INACTIVE in log.retention for log in self.logs)
+
+    @property
     def disk_lost(self) -> bool:
         """Whether any disk of a logger was, or a logger was forgotten."""
         return any(log.gone for log in self.logs)
@@ -213,8 +223,19 @@ class Ledger:
         return any(log.lost and not log.forgotten for log in self.logs)
 
     @property
+    def somebody_away(self) -> bool:
+        """Whether a session is owed something whose program is gone, and may return."""
+        gone = [session for session in self.sessions if not session.there and session.left is None]
+        return any(session.dismissed_at == _NEVER for session in gone)
+
+    @property
     def leave_missed(self) -> bool:
-        """Whether a session may have left where only a logger heard it that others had forgotten."""
+        """Whether a session may have left where only a logger heard it that others had forgotten.
+
+        They end it as one that is silent: in time, only where `dismisses`.
+        """
+        if self.dismisses:
+            return False
         lefts = [session.left.at for session in self.sessions if session.left is not None]
         return any(since <= at <= until for since, until in self._estranged for at in lefts)
 
@@ -306,6 +327,19 @@ def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
         if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
             parts.append([])
     return [part for part in parts if part]
+
+
+def _dismissed_at(session: "Session", history: History) -> Nanos:
+    """When the first logger had on disk that the session of the last incarnation is over."""
+    last = session.last.process
+    found = (
+        row.at
+        for row in history.events
+        if row.kind is DISMISSED
+        for member in row.members or ()
+        if member.name == last.name and member.incarnation >= last.incarnation
+    )
+    return min(found, default=_NEVER)
 
 
 def unheard(rows: Iterable[Event]) -> list[tuple[Nanos, int]]:

@@ -54,6 +54,8 @@ def gossip_logged(history: History) -> Verdict:
 def gossip_durable(history: History) -> Verdict:
     """A sender forgets only what is on enough disks; who starts again has all that was on its own.
 
+    A program that is told that its batch is logged forgets it, too.
+
     A logger that was told by another why it will never have a message has it on disk in that sense: so only
     what no logger had counts, where a disk was lost or messages expire.
     """
@@ -85,10 +87,7 @@ def gossip_durable(history: History) -> Verdict:
 def gossip_closed(history: History) -> Verdict:
     """All loggers agree on where a stream ended, for ever. What a disk knew that was lost does not count."""
     findings = Findings("gossip_closed")
-    logs = ledger_of(history).logs
-    lost = {(log.logger, log.identity) for log in logs if log.gone}
-    opened = [row for row in history.events if row.kind is OPENED]
-    of_lost = {row.process for row in opened if (row.process.name, row.order) in lost}
+    of_lost = _of_logs(history, {log for log in ledger_of(history).logs if log.gone})
     ends: dict[MemberId, Event] = {}
     for row in history.events:
         if row.kind is CLOSED and row.sender is not None and row.process not in of_lost:
@@ -102,25 +101,37 @@ def gossip_closed(history: History) -> Verdict:
 
 
 def gossip_forgotten(history: History) -> Verdict:
-    """Where the run is over: all loggers agree whom they go on without, and none of these is there."""
+    """Where the run is over: all loggers agree whom they go on without, and none of these is there.
+
+    What was on lost disks alone nobody knows any more, but members that were told: they remind a new log.
+    """
     ledger = ledger_of(history)
     if not history.info.quiesced:
         return unknown("gossip_forgotten", "the run was not over")
     findings = Findings("gossip_forgotten")
     known: dict[str, set[str]] = {}
+    of_lost = _of_logs(history, {log for log in ledger.logs if log.lost})
     for row in history.events:
-        if row.kind is FORGOT:
+        if row.kind is FORGOT and row.process not in of_lost:
             known.setdefault(row.process.name, set()).update(each.name for each in row.members or ())
+    forgotten = set().union(*known.values())
     for name in ledger.running:
-        for lacking in sorted(ledger.forgotten - known.get(name, set())):
+        for lacking in sorted(forgotten - known.get(name, set())):
             findings.count(1)
             findings.example(f"{name} still waits for {lacking}, which others have forgotten")
     for process in history.processes:
         over = any(row.kind in GONE for row in history.of(process))
-        if process.name in ledger.forgotten and ledger.running and not over:
+        if process.name in forgotten and ledger.running and not over:
             findings.count(1)
             findings.example(f"{process} is there, though the other loggers have forgotten it")
     return findings.verdict()
+
+
+def _of_logs(history: History, logs: set[Log]) -> set[MemberId]:
+    """The processes that had one of these logs."""
+    named = {(log.logger, log.identity) for log in logs}
+    opened = [row for row in history.events if row.kind is OPENED]
+    return {row.process for row in opened if (row.process.name, row.order) in named}
 
 
 def gossip_admitted(history: History) -> Verdict:
@@ -176,8 +187,7 @@ def gossip_collected(history: History) -> Verdict:
     ledger = ledger_of(history)
     if not history.info.quiesced or not ledger.running:
         return unknown("gossip_collected", "the run was not over, or no logger is there")
-    away = any(not each.there and each.left is None for each in ledger.sessions)
-    if ledger.disk_missed or ledger.leave_missed or away:
+    if ledger.disk_missed or ledger.leave_missed or ledger.somebody_away:
         return unknown("gossip_collected", "a disk was lost, or a session that is owed something is away")
     findings = Findings("gossip_collected")
     for log, row in ledger.readded:
@@ -273,7 +283,8 @@ def _collected_early(
 ) -> None:
     assert row.sender is not None
     leaves = session.last.leaves
-    if (leaves is not None and leaves.at <= row.at) or session.orphaned_at <= row.at:
+    over = min(session.orphaned_at, session.dismissed_at)
+    if (leaves is not None and leaves.at <= row.at) or over <= row.at:
         return
     counted = session.incarnations
     if any(each.at_most_once for each in counted):

@@ -41,9 +41,9 @@ def _offered(history: History) -> dict[tuple[int, int], str]:
 
 def _streams(history: History, log: Log) -> Iterator[list[Event]]:
     """What a logger published in each life, as far as it is on the disk of a log, in order."""
-    for process in history.processes:
+    for process in log.lives:
         logged = log.logged.get(process)
-        if process.name == log.logger and logged is not None:
+        if logged is not None:
             rows = [row for row in history.of(process) if row.kind is Kind.MULTICAST and row.seq in logged]
             whole = [row if row.last in logged else row.only(row.seq) for row in rows]
             yield sorted(whole, key=lambda row: row.seq)
@@ -85,7 +85,10 @@ def _in_logs(history: History) -> Iterator[tuple[Log, list[_Published | Event]]]
 
 
 def published_once(history: History) -> Verdict:
-    """All that a logger publishes is batches that were offered, whole, and none is in its log twice."""
+    """All that a logger publishes is batches that were offered, whole, and none is in its log twice.
+
+    A logger that lost its disk lost its keys: what its new log has of the former one came from others.
+    """
     findings = Findings("published_once")
     for log, found in _in_logs(history):
         first: dict[str, Event] = {}

@@ -23,6 +23,7 @@ from semcast.pipeline.verify.gossip.parts import BY_PARTS, judge_parts
 from semcast.pipeline.verify.gossip.rows import BY_ROWS, GossipRows, anybody
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
+from semcast.specs.gossip.ending import gossip_ended
 from semcast.specs.gossip.kinds import ABANDONED, ACKNOWLEDGE, COLLECT, EXPIRED, LOST, STABLE, UNWANTED
 from semcast.specs.gossip.ledger import Session
 from semcast.specs.gossip.logs import gossip_admitted, gossip_forgotten
@@ -32,11 +33,12 @@ from semcast.specs.gossip.sponsors import gossip_sponsored
 _SPAN = ("debtor", "author", "first", "last")
 
 
-MEMBERS, ADMITTED, FORGOTTEN, SPONSORED = BY_OUTLINE = (
+MEMBERS, ADMITTED, FORGOTTEN, SPONSORED, ENDED = BY_OUTLINE = (
     "gossip_members",
     "gossip_admitted",
     "gossip_forgotten",
     "gossip_sponsored",
+    "gossip_ended",
 )
 """Judged by views, and by the outline of a run: few rows."""
 
@@ -75,6 +77,7 @@ def judge_gossip(given: Given, wanted: Wanted) -> Findings:
     found.verdicts += [(run, gossip_admitted(known[run].history)) for run in runs.get(ADMITTED, ())]
     found.verdicts += [(run, gossip_forgotten(known[run].history)) for run in runs.get(FORGOTTEN, ())]
     found.verdicts += [(run, gossip_sponsored(known[run].history)) for run in runs.get(SPONSORED, ())]
+    found.verdicts += [(run, gossip_ended(known[run].history)) for run in runs.get(ENDED, ())]
     return found
 
 

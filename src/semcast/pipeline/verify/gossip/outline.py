@@ -21,6 +21,7 @@ from semcast.specs.gossip.kinds import (
     BEGIN,
     DETACHED,
     DISCONNECT,
+    DISMISSED,
     EXPIRED,
     FENCED,
     FORGOT,
@@ -36,7 +37,7 @@ from semcast.specs.gossip.kinds import (
 from semcast.specs.gossip.ledger import Session, ledger_of, unheard
 
 _SESSIONS = (START, BEGIN, VOUCHED, JOINED, ADMIT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT)
-_KINDS = (*_SESSIONS, OPENED, FORGOT, *GONE)
+_KINDS = (*_SESSIONS, OPENED, FORGOT, DISMISSED, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -68,7 +69,7 @@ def outlines(given: Given, wanted: Wanted) -> "dict[str, Outline]":
     kinds = [kind.value for kind in _KINDS]
     chosen = fn.col("kind").isin(kinds) & fn.col("run").isin(*wanted)
     rows = given.rows.where(chosen).toArrow()
-    counted = given.run_index.totals.where(chosen).agg(fn.sum("rows")).collect()[0][0] or 0
+    counted = sum(each.rows for each in given.run_index.totals if each.kind in kinds and each.run in wanted)
     if rows.num_rows != counted:
         raise HistoryError(
             f"{counted} rows about sessions and logs were there at first, then {rows.num_rows}"
@@ -101,7 +102,7 @@ class Outline:
                     "the run was not over, or no logger is there",
                 ),
                 (
-                    self.ledger.disk_missed or self.ledger.leave_missed or self._somebody_away(),
+                    self.ledger.disk_missed or self.ledger.leave_missed or self.ledger.somebody_away,
                     "a disk was lost, or a session that is owed something is away",
                 ),
             ),
@@ -134,9 +135,6 @@ class Outline:
             (not self.ledger.logs, "there is no logger: nothing is promised but receipts"),
             (not self.ledger.running, "no logger is there at the end"),
         )
-
-    def _somebody_away(self) -> bool:
-        return any(not each.there and each.left is None for each in self.ledger.sessions)
 
     @property
     def there(self) -> list[Session]:
@@ -200,7 +198,7 @@ class Outline:
         for number, session in enumerate(self.ledger.sessions):
             incarnations = session.incarnations
             leaves = _END if session.last.leaves is None else session.last.leaves.at
-            leaves = min(leaves, session.orphaned_at)
+            leaves = min(leaves, session.orphaned_at, session.dismissed_at)
             alone = any(each.at_most_once for each in incarnations)
             for place, each in enumerate(incarnations):
                 since, until = 0, leaves

@@ -97,8 +97,8 @@ JUDGED = {*BY_OUTLINE, *ROWS, *(task.property for task in TASKS.values()), "lw_a
 def judge_lightweight(given: Given, wanted: Wanted) -> Findings:
     """All properties of the family."""
     found = Findings()
-    there = given.run_index.totals.where(is_kind(SESSION, CONF)).select("run").distinct()
-    runs = [run for (run,) in there.collect() if run in wanted]
+    there = given.run_index.with_kinds(SESSION, CONF)
+    runs = [run for run in wanted if run in there]
     for run, names in wanted.items():
         if run not in runs:
             found.unknown.update({(run, name): "no daemon was recorded" for name in names})
