@@ -42,9 +42,14 @@ def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
 
 def _beside(stacks: Sequence[Stack]) -> list[History]:
     """What programs did about calls, if they called."""
-    processes = [stack for stack in stacks if isinstance(stack, DomainProcess)]
+    processes = [_process(stack) for stack in stacks]
     book = next((process.book for process in processes if process.book is not None), None)
     return [] if book is None else [book.close([each.me for each in processes if each.phase() != "left"])]
+
+
+def _process(stack: Stack) -> DomainProcess:
+    assert isinstance(stack, DomainProcess)
+    return stack
 
 
 def _plain(scenario: Scenario) -> IsisPlan:
