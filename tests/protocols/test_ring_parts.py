@@ -886,6 +886,28 @@ def test_fcc_counts_one_rotation_and_nobody_exceeds_the_windows(size: int, rng: 
         assert fcc == sum(last)
 
 
+@pytest.mark.parametrize("idle", [None, 0, 2])
+@pytest.mark.parametrize("room", [1, 2, 3])
+def test_a_slow_reader_makes_room_for_everybody_who_has_something(room: int, idle: int | None) -> None:
+    """The last member of the ring makes room, now and then: the first is not the only one that uses it."""
+    size, limits = 3, RingSettings(visit=8, window=20)
+    flows = [Flow(limits, size) for _ in range(size)]
+    sent = [0] * size
+    fcc = seq = aru = 0
+    for visit in range(600 * size):
+        me = visit % size
+        if visit % (5 * size) == size - 1:
+            aru = min(seq, aru + room)
+        count = 0 if me == idle else flows[me].allowance(seq, aru, fcc, shared=True)
+        assert flows[me].full(seq, aru, shared=True) or count or me == idle
+        sent[me] += count
+        seq += count
+        fcc = flows[me].account(seq - count, fcc, count, seq, lost=False)
+    sent = [count for me, count in enumerate(sent) if me != idle]
+    assert sum(sent) >= 115 * room
+    assert max(sent) < 1.5 * min(sent)
+
+
 def test_an_absurd_fcc_is_forgotten_after_a_rotation() -> None:
     flow = Flow(RingSettings(), 3)
     assert flow.account(0, FAR, 0, 0, lost=False) <= flow.limit

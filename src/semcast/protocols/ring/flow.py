@@ -4,7 +4,9 @@ The paper tunes two constants by hand. Here the limit of a visit follows loss: i
 to be asked for again, and grows for each visit that used it up, by a quarter as long as nothing was ever
 lost and by one from then on. Whoever sent at its last visit leaves
 some of the window to the others, or one sender that never stops would starve them; the window has room for
-a packet of every member, however many they are.
+a packet of every member, however many they are. Where a slow reader makes room for a packet now and then, and
+others want to send, the same holds from one packet to the next: who sent leaves room until they have sent as
+much. Else whoever has the token after the slow one would take all there is.
 """
 
 from semcast.protocols.ring.settings import RingSettings
@@ -23,11 +25,16 @@ class Flow:
         self._lossless = True
         self._sent = 0  # at the last visit, which is in the fcc that comes back
         self._seq = 0  # of the token as it left
+        self._last = 0  # the last number that this member gave to a packet
+        self._burst = 0  # packets that it numbered then, at one visit
 
-    def allowance(self, seq: int, aru: int, fcc: int) -> int:
-        """Packets this visit may send, given what the others sent and what has not reached everybody."""
+    def allowance(self, seq: int, aru: int, fcc: int, *, shared: bool = False) -> int:
+        """Packets this visit may send, given what the others sent and what has not reached everybody.
+
+        Where it is `shared`, others want to send, too.
+        """
         window, others = self._window, self._others(seq, fcc)
-        most = min(self.limit, window - others, window - self._reserve() - (seq - aru))
+        most = min(self.limit, window - others, self._left(seq, aru, shared=shared))
         if others:
             most = min(most, max(1, window // self._size))
         return max(0, most)
@@ -36,10 +43,16 @@ class Flow:
         """Whether not even one more packet may be under way."""
         return seq - aru >= self._window
 
+    def full(self, seq: int, aru: int, *, shared: bool) -> bool:
+        """Whether too much is under way for another packet of this member."""
+        return self._left(seq, aru, shared=shared) <= 0
+
     def account(self, seq: int, fcc: int, sent: int, onward_seq: int, *, lost: bool) -> int:
         """The visit is over; returns the new flow control count."""
         count = self._others(seq, fcc) + sent
         self._sent, self._seq = sent, onward_seq
+        if onward_seq > seq:
+            self._last, self._burst = onward_seq, onward_seq - seq
         if self._settings.adaptive:
             if lost:
                 self._lossless = False
@@ -53,6 +66,13 @@ class Flow:
         """What the others sent in the last rotation: new packets, which are numbered, and repeated ones."""
         return min(max(fcc - self._sent, 0), max(seq - self._seq, 0) + self.limit)
 
-    def _reserve(self) -> int:
+    def _left(self, seq: int, aru: int, *, shared: bool) -> int:
+        """What of the window is left to this member."""
+        return self._window - self._reserve(seq, shared=shared) - (seq - aru)
+
+    def _reserve(self, seq: int, *, shared: bool) -> int:
         """The part of the window that is left to those who did not send lately."""
-        return min(self._size - 1, self._window // 2) if self._sent else 0
+        others = self._size - 1
+        if self._sent:
+            return min(others, self._window // 2)
+        return max(0, min(others * self._burst, self._window // 2) - (seq - self._last)) if shared else 0

@@ -206,12 +206,14 @@ class Rotation:
             multicast(out, packet, size)
         lingered, self._lingered = self._lingered, 0
         began = token.seq - lingered
-        room = flow.allowance(began, token.aru, token.fcc) - len(answers) - lingered
+        shared = token.pressing not in (-1, order.rank)
+        room = flow.allowance(began, token.aru, token.fcc, shared=shared) - len(answers) - lingered
         closed = flow.closed(token.seq, token.aru)
         if room <= 0 and not closed and self._comes_first():
             room = 1
         packets = self._sending.number(order, token.seq, room) if room > 0 and self._has_to_send() else []
-        self._closed_by = token.lowered_by if closed else -1
+        full = closed or flow.full(began, token.aru, shared=shared)
+        self._closed_by = token.lowered_by if full else -1
         seq = token.seq + len(packets)
         accelerated = self._settings.accelerated
         answered = {packet.seq for packet in answers}
