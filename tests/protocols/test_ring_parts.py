@@ -887,9 +887,9 @@ def test_fcc_counts_one_rotation_and_nobody_exceeds_the_windows(size: int, rng: 
 
 
 @pytest.mark.parametrize("idle", [None, 0, 2])
-@pytest.mark.parametrize("room", [1, 2, 3])
+@pytest.mark.parametrize("room", [1, 2, 3, 7])
 def test_a_slow_reader_makes_room_for_everybody_who_has_something(room: int, idle: int | None) -> None:
-    """The last member of the ring makes room, now and then: the first is not the only one that uses it."""
+    """The last member of the ring makes room, now and then: nobody uses more than twice what others do."""
     size, limits = 3, RingSettings(visit=8, window=20)
     flows = [Flow(limits, size) for _ in range(size)]
     sent = [0] * size
@@ -900,12 +900,12 @@ def test_a_slow_reader_makes_room_for_everybody_who_has_something(room: int, idl
             aru = min(seq, aru + room)
         count = 0 if me == idle else flows[me].allowance(seq, aru, fcc, shared=True)
         assert flows[me].full(seq, aru, shared=True) or count or me == idle
-        sent[me] += count
+        sent[me] += count if seq > limits.window else 0
         seq += count
         fcc = flows[me].account(seq - count, fcc, count, seq, lost=False)
     sent = [count for me, count in enumerate(sent) if me != idle]
     assert sum(sent) >= 115 * room
-    assert max(sent) < 1.5 * min(sent)
+    assert max(sent) <= 2 * min(sent) + 2
 
 
 def test_an_absurd_fcc_is_forgotten_after_a_rotation() -> None:

@@ -4,9 +4,9 @@ The paper tunes two constants by hand. Here the limit of a visit follows loss: i
 to be asked for again, and grows for each visit that used it up, by a quarter as long as nothing was ever
 lost and by one from then on. Whoever sent at its last visit leaves
 some of the window to the others, or one sender that never stops would starve them; the window has room for
-a packet of every member, however many they are. Where a slow reader makes room for a packet now and then, and
-others want to send, the same holds from one packet to the next: who sent leaves room until they have sent as
-much. Else whoever has the token after the slow one would take all there is.
+a packet of every member, however many they are. Where a slow reader makes room for a packet now and then,
+and others want to send, the same holds for longer: who sent leaves room until the others have sent a packet
+each, and takes its share of what there is. Else whoever has the token after the slow one would take all.
 """
 
 from semcast.protocols.ring.settings import RingSettings
@@ -25,8 +25,7 @@ class Flow:
         self._lossless = True
         self._sent = 0  # at the last visit, which is in the fcc that comes back
         self._seq = 0  # of the token as it left
-        self._last = 0  # the last number that this member gave to a packet
-        self._burst = 0  # packets that it numbered then, at one visit
+        self._last = -size  # the last number that this member gave to a packet
 
     def allowance(self, seq: int, aru: int, fcc: int, *, shared: bool = False) -> int:
         """Packets this visit may send, given what the others sent and what has not reached everybody.
@@ -34,7 +33,10 @@ class Flow:
         Where it is `shared`, others want to send, too.
         """
         window, others = self._window, self._others(seq, fcc)
-        most = min(self.limit, window - others, self._left(seq, aru, shared=shared))
+        left = self._left(seq, aru, shared=shared)
+        most = min(self.limit, window - others, left)
+        if shared and not self._sent:
+            most = min(most, max(1, left // self._size))
         if others:
             most = min(most, max(1, window // self._size))
         return max(0, most)
@@ -52,7 +54,7 @@ class Flow:
         count = self._others(seq, fcc) + sent
         self._sent, self._seq = sent, onward_seq
         if onward_seq > seq:
-            self._last, self._burst = onward_seq, onward_seq - seq
+            self._last = onward_seq
         if self._settings.adaptive:
             if lost:
                 self._lossless = False
@@ -72,7 +74,7 @@ class Flow:
 
     def _reserve(self, seq: int, *, shared: bool) -> int:
         """The part of the window that is left to those who did not send lately."""
-        others = self._size - 1
+        most = min(self._size - 1, self._window // 2)
         if self._sent:
-            return min(others, self._window // 2)
-        return max(0, min(others * self._burst, self._window // 2) - (seq - self._last)) if shared else 0
+            return most
+        return max(0, most - (seq - self._last)) if shared else 0
