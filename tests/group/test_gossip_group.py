@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 import semcast
+from semcast.core.events import Left
+from semcast.core.stack import Stack
 
 PATIENCE = 10.0
 
@@ -104,6 +107,27 @@ def test_a_logger_that_comes_later_is_used() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(main(Path(folder)))
+
+
+def test_who_has_read_that_it_rejoins_sends_as_the_new_one() -> None:
+    """Also if nothing else of the program has run since: here its loop does not."""
+
+    def put_out(stack: Stack, _now: int) -> None:
+        stack.out.deliver(Left("the test says so", again=True))
+
+    async def main() -> None:
+        async with semcast.join(f"gossip {uuid.uuid4().hex}", **settings("a")) as a:
+            former = a.member
+            a.command(put_out)
+            told: list[Any] = []
+            until = time.monotonic() + PATIENCE
+            while not told and time.monotonic() < until:
+                told = [each for each in a.poll() if isinstance(each, semcast.Rejoining)]
+            assert [each.former for each in told] == [former]
+            assert a.member == told[0].member
+            assert a.try_send(b"1") == semcast.MessageId(told[0].member, 1)
+
+    asyncio.run(main())
 
 
 def test_who_answers_what_it_reads_catches_up_with_a_whole_log(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -70,12 +71,14 @@ class Group(SendingSide, CallingSide):
         )
         self._handover, self._seat, self._drafts = works.handover, works.seat, works.drafts
         self._hub, self._loop = works.hub, works.loop
+        self._renewal = threading.Lock()
         self._inbox = Inbox(
             name,
             self._handover,
             self._seat,
             self._loop.wake,
             self.is_over,
+            self._come_back,
             receives=settings.receive,
             ahead=Ahead(settings.queue_messages, parse_size(settings.queue_bytes)),
             clock=machine.clock,
@@ -372,10 +375,15 @@ class Group(SendingSide, CallingSide):
             self._desk.end(error)
 
     def _come_back(self) -> None:
-        """As another incarnation: what has not left is numbered anew, and leaves."""
-        self.member = self._seat.member
-        self._drafts.come_back(self.member, self._handover)
-        self._seat.go_on()
+        """As another incarnation, if it is one: what has not left is numbered anew, once, and leaves.
+
+        In the thread of the program's loop, or in that of a program that reads without asyncio.
+        """
+        with self._renewal:
+            if self._handover.renewed:
+                self.member = self._seat.member
+                self._drafts.come_back(self.member, self._handover)
+                self._seat.go_on()
 
     def _renew(self, former: MemberId) -> tuple[MemberId, Random] | None:
         """In the loop's thread: the group went on without this member, which may come back."""

@@ -36,6 +36,7 @@ class Inbox:
         seat: whose deliveries are taken.
         wake_loop: has the loop look at what the program wants.
         is_over: whether the program has closed the group; raises where it ended otherwise.
+        come_back: numbers what the program sends as its new incarnation does.
         receives: whether anything is delivered at all.
         ahead: what is read before the program asks for it.
         clock: of the machine.
@@ -50,6 +51,7 @@ class Inbox:
         seat: Seat,
         wake_loop: Callable[[], object],
         is_over: Callable[[], bool],
+        come_back: Callable[[], object],
         *,
         receives: bool,
         ahead: Ahead,
@@ -68,6 +70,7 @@ class Inbox:
         self._seat = seat
         self._wake_loop = wake_loop
         self._is_over = is_over
+        self._come_back = come_back
         self._receives = receives
         self._reader: object | None = None
         self._unread: Iterator[GroupEvent] = iter(())
@@ -182,6 +185,8 @@ class Inbox:
             if not self._handover:
                 return _EMPTY
             taken = self._seat.take(self._clock())
+            if self._handover.renewed:
+                self._come_back()  # who reads of it sends as the new one
         news: list[GroupDelivery] = []
         for place, each in enumerate(taken):
             if type(each) is not Batch:

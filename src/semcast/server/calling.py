@@ -61,7 +61,8 @@ class Caller:
     async def post(self, path: str, content: Content, timeout: float) -> Content:
         """Ask, at another server where one is gone or cannot answer.
 
-        Raises what the last server said where all failed, or TimeoutError.
+        Raises what the last server said where all failed, or TimeoutError; at once where no certificate is
+        trusted, since that does not change.
         """
         deadline = time.monotonic() + timeout
         said: dict[str, Exception] = {}
@@ -69,15 +70,17 @@ class Caller:
             for _ in self._servers:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise _failure(said, timeout)
+                    raise _failure(said, f"no server answered within {timeout:g} s")
                 url = self.server
                 found = await self._try(url, path, content, self._share(left))
                 if not isinstance(found, Exception):
                     return found
-                if not isinstance(said.get(url), TimeoutError):  # what may have been done stays so
-                    said[url] = found
+                if url not in said or not (isinstance(said[url], TimeoutError) or _is_silence(found)):
+                    said[url] = found  # what may have been done stays so, and words say more than silence
                 if self.server == url:  # nobody else has moved on meanwhile
                     self._at = (self._at + 1) % len(self._servers)
+            if len(said) == len(self._servers) and all(map(_is_untrusted, said.values())):
+                raise _failure(said, "no server is trusted")
             await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
 
     async def each(self, path: str, content: Content, timeout: float) -> dict[str, Content | Exception]:
@@ -110,7 +113,7 @@ class Caller:
                 timeout=httpx.Timeout(seconds + _SLACK, connect=min(seconds, _CONNECT)),
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            return UnreachableError(f"{url}: {error or type(error).__name__}")
+            return _unreachable(url, error)
         except httpx.HTTPError as error:
             return TimeoutError(f"{url}: the connection was lost: {error or type(error).__name__}")
         found = _decoded(url, answer)
@@ -135,7 +138,7 @@ class Caller:
                     self._http.build_request("GET", url + path, timeout=timing), stream=True
                 )
             except httpx.HTTPError as error:
-                said[url] = UnreachableError(f"{url}: {error or type(error).__name__}")
+                said[url] = _unreachable(url, error)
             else:
                 if answer.status_code == httpx.codes.OK:
                     return answer
@@ -146,7 +149,7 @@ class Caller:
                     raise found
                 raise meant(str(found.get("code", "")), str(found.get("error", "")))
             self._at = (self._at + 1) % len(self._servers)
-        raise _failure(said, timeout)
+        raise _failure(said, f"no server answered within {timeout:g} s")
 
     async def upload(self, path: str, file: BinaryIO, kind: str, timeout: float) -> Content:
         """Send a large body to the server that is asked now, and to no other."""
@@ -159,7 +162,7 @@ class Caller:
                 timeout=httpx.Timeout(timeout + _SLACK, connect=_CONNECT),
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            raise UnreachableError(f"{url}: {error or type(error).__name__}") from error
+            raise _unreachable(url, error) from error
         except httpx.HTTPError as error:
             raise TimeoutError(f"{url}: the connection was lost: {error or type(error).__name__}") from error
         found = _decoded(url, answer)
@@ -182,14 +185,32 @@ def _decoded(url: str, answer: httpx.Response) -> Content | Exception:
         return UnreachableError(f"{url}: status {answer.status_code}, and no JSON: is this a semcast server?")
 
 
-def _failure(said: dict[str, Exception], timeout: float) -> Exception:
+def _unreachable(url: str, error: httpx.HTTPError) -> UnreachableError:
+    found = UnreachableError(f"{url}: {error or type(error).__name__}")
+    found.__cause__ = error
+    return found
+
+
+def _is_silence(error: Exception) -> bool:
+    """Whether there was only too little time: perhaps because little was left."""
+    return isinstance(error.__cause__, httpx.ConnectTimeout | httpx.PoolTimeout)
+
+
+def _is_untrusted(error: BaseException | None) -> bool:
+    """Whether it comes from a certificate that this client does not trust."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _failure(said: dict[str, Exception], outcome: str) -> Exception:
     """What to make of all that the servers said; what leaves something open comes first."""
     for kind in (TimeoutError, GroupError):
         for error in said.values():
             if isinstance(error, kind) and not isinstance(error, UnreachableError):
                 return error
     words = "; ".join(str(error) for error in said.values()) or "no time was left"
-    return UnreachableError(f"no server answered within {timeout:g} s: {words}")
+    return UnreachableError(f"{outcome}: {words}")
 
 
 def _context(ca: str) -> ssl.SSLContext:
