@@ -4,9 +4,16 @@ import asyncio
 from secrets import token_hex
 
 import pytest
+from tests.domains.fake import OTHER, RING, FakeLink, installed
 
 import semcast
 from semcast import blocking
+from semcast.domains.domain import Domain
+from semcast.patterns.calls import ALL
+from semcast.patterns.calls.envelope import Ask, encode
+from semcast.protocols.clients.permissions import CALLS
+from semcast.protocols.lightweight.events import Delivered
+from semcast.protocols.lightweight.ids import Epoch, Position
 
 
 def test_members_of_a_light_group_answer_calls() -> None:
@@ -80,3 +87,24 @@ def test_threads_call_and_answer() -> None:
         ann.wait_for(2, 10)
         bob.on_call(lambda request: request.payload.upper())
         assert list(ann.call(b"loud", replies="first").replies.values()) == [b"LOUD"]
+
+
+def test_a_request_that_comes_with_the_first_view_is_answered() -> None:
+    """The program learns later than the domain that it is in the group, and then sets its handler."""
+
+    async def talk() -> list[bytes]:
+        link = FakeLink()
+        asked = []
+        async with Domain("floor", link) as floor:
+            ask = encode(Ask(1, ALL, 0, b"bread"))
+            run = Delivered(OTHER, 1, ("shop", CALLS), Position(Epoch(1, False, RING), 1), [ask], len(ask))
+            views = [installed("shop", number, OTHER, floor.member) for number in (1, 2)]
+            asyncio.get_running_loop().call_soon(lambda: link.tell(views[0], run, views[1]))
+            shop = await floor.join("shop")
+            shop.on_call(lambda request: asked.append(request.payload))
+            await asyncio.sleep(0)
+            assert shop._calls is not None
+            assert shop._calls.desk.counts.abstained == 0
+        return asked
+
+    assert asyncio.run(talk()) == [b"bread"]

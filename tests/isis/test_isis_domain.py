@@ -117,12 +117,17 @@ def test_a_message_to_one_program_arrives_there_alone(tmp_path: Path) -> None:
 
 async def _shopkeeper(name: str, domain: str, record: str) -> dict[str, bytes]:
     """Answers calls without ever reading, and says something to another group before it answers."""
+    byes, all_done = set(), asyncio.Event()
     async with semcast.domain(domain, engine="causal", name=name, record=record) as floor:
         shop = await floor.join("shop")
 
         @shop.on_call
         async def sell(request: semcast.CallRequest) -> bytes:
             await floor.send("yard", b"sold " + request.payload)
+            if request.payload == b"bye":
+                byes.add(request.caller)
+                if len(byes) == 3:
+                    all_done.set()
             return name.encode() + b" sold " + request.payload
 
         await shop.wait_for(3, PATIENCE)
@@ -132,7 +137,8 @@ async def _shopkeeper(name: str, domain: str, record: str) -> dict[str, bytes]:
         one = await shop.call(b"tea", to="one", timeout=PATIENCE)
         assert len(one.replies) == 1
         await floor.flush(PATIENCE)
-        await shop.call(b"bye", replies="all", timeout=PATIENCE)  # so that nobody leaves before all are done
+        await shop.call(b"bye", replies="all", timeout=PATIENCE)
+        await all_done.wait()  # who leaves earlier answers no more, and is missing in the yard
         return {member.name: reply for member, reply in every.replies.items()}
 
 

@@ -56,3 +56,15 @@ def test_a_direct_message_is_not_overtaken_while_a_group_is_joined(seed: int) ->
     """18: it waited for a group that was joined; 2073: for one that was left. What came later did not."""
     finding = examine(scenario_of("isis", seed, IsisVariant(policy=Policy.BLOCKS)))
     assert finding.clean, finding.broken
+
+
+def test_who_is_put_out_is_given_a_direct_message_before_what_follows_it() -> None:
+    """Seed 8020: it waited for all that was left of the view, also for what its sender sent later."""
+    finding = examine(scenario_of("isis", 8020, IsisVariant(policy=Policy.CONSERVATIVE)))
+    assert finding.clean, finding.broken
+
+
+def test_who_waits_to_enter_a_view_does_not_ask_for_more_without_end() -> None:
+    """Seed 2029: a look for the next view counted as room for more, which was asked for at once."""
+    finding = examine(scenario_of("isis", 2029, IsisVariant(policy=Policy.EPOCHS)))
+    assert finding.clean, finding.broken

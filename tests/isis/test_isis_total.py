@@ -55,6 +55,34 @@ def test_who_sent_an_ordered_message_waits_for_it_before_it_sends_elsewhere() ->
     assert _follows_in_another_group(mutants.OrderOvertakenByItsSender) == ["first", "second"]
 
 
+def _number_that_travels(kind: type[DomainProcess]) -> list[str]:
+    """y in b, then word of it in c, then x in a: only q is in a and b, and k hears nothing of it."""
+    lab = Lab({"a": "kqr", "b": "mpq", "c": "pr"}, CONSERVATIVE, kind)
+    for sender, group in ("ka", "mb"):  # so that all have said how far they have come
+        lab.send(sender, group, "before", ordered=True)
+        lab.run(100)
+    lab.given["q"].clear()
+    lab.hold(lambda source, dest, _group, _carries: source + dest == "qk")
+    for name in ("w", "y"):
+        lab.send("m", "b", name, ordered=True)
+    lab.run(20)
+    assert lab.given["p"][-1] == "y"
+    lab.send("p", "c", "word")
+    lab.run(20)
+    assert lab.given["r"][-1] == "word"
+    lab.send("r", "a", "x", ordered=True)
+    lab.run(20)
+    lab.release()
+    lab.run(300)
+    return lab.given["q"]
+
+
+def test_a_number_is_above_those_of_other_groups_that_its_sender_heard_of() -> None:
+    assert _number_that_travels(DomainProcess) == ["w", "y", "x"]
+    found = _number_that_travels(mutants.NumbersWithoutLamport)
+    assert found.index("x") < found.index("y"), "an effect before its cause"
+
+
 @pytest.mark.parametrize("policy", [FULL, CONSERVATIVE])
 def test_the_holder_fails_and_what_has_no_number_gets_one(policy: Policy) -> None:
     lab = Lab({"a": "pqrs", "b": "qr"}, policy)

@@ -5,14 +5,15 @@ from typing import Any
 import pytest
 from tests.protocols.gossiplab import GossipLab
 
-from semcast.core.events import Blocked, Unblocked
+from semcast.core.events import Blocked, Left, Unblocked
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.lab.disk import Disk
-from semcast.protocols.gossip import GossipSettings, Protocol, Retention
+from semcast.protocols.gossip import GossipSettings, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import (
     Closed,
     Confirm,
+    Farewell,
     Forgotten,
     Logged,
     Reported,
@@ -301,6 +302,39 @@ def test_a_closed_sender_that_is_there_goes_on_as_another() -> None:
     lab.carries = lambda *_: True
     lab.run(SECOND)
     assert lab.notes("p", "fenced")
+
+
+@pytest.mark.parametrize("mutant", [None, "fences-who-leaves"])
+def test_who_leaves_may_hear_of_the_end_of_its_stream_first(mutant: str | None) -> None:
+    """R-5: its session is over, so it must not go on as another. Found by `semcast chaos` (gossip, 1611)."""
+    lab = GossipLab(MUTANTS["rpbcast"][mutant].stack if mutant else Member)  # type: ignore[arg-type]
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    lab.stop(Farewell)
+    lab.seats["p"].call(lambda stack, now: stack.leave(now))
+    lab.run(SHORT)
+    assert lab.notes("log", "dismissed")
+    assert lab.notes("log", "closed")
+    assert bool(lab.notes("p", "fenced")) is (mutant is not None)
+    lab.carries = lambda *_: True
+    lab.run(SHORT)
+    left = [each for each in lab.seats["p"].events if isinstance(each, Left)]
+    assert [each.again for each in left] == [mutant is not None]
+
+
+def test_who_leaves_with_something_that_no_log_has_goes_on_as_another() -> None:
+    """Its stream was closed before: what it sent last is not in it, and its session goes on."""
+    lab = GossipLab(silence=SECOND)
+    lab.run(SHORT)
+    lab.carries = lambda source, dest, _frame: "p" not in (source, dest)
+    lab.seats["p"].multicast(b"lost?")
+    lab.seats["p"].call(lambda stack, now: stack.leave(now))
+    lab.run(3 * SECOND)
+    lab.carries = lambda *_: True
+    lab.run(SECOND)
+    assert lab.notes("p", "fenced")
+    assert not lab.notes("log", "dismissed")
 
 
 def test_a_late_joiner_reads_what_still_matters() -> None:

@@ -205,6 +205,8 @@ class Domain(SendingSide):
         except BaseException:
             self._give_up(seat, asked=asked)
             raise
+        finally:
+            self._application.call_soon(seat.known)  # when the program has gone on, up to its next await
         return seat
 
     def _give_up(self, seat: LightGroup, *, asked: bool) -> None:

@@ -54,6 +54,8 @@ class LightGroup:
         self._blocked = False  # its view ends: nothing is sent until the next one is there
         self._leaving = False
         self._calls: GroupCalls | None = None
+        self._known = False  # whether the program has had the time to set its `on_call`
+        self._early: list[Delivered | ViewChange | TransitionalView | Rejoining] = []  # until then
 
     async def __aenter__(self) -> "LightGroup":
         return self
@@ -162,6 +164,7 @@ class LightGroup:
         """Answer calls with this function: `@group.on_call`, as `Group.on_call`.
 
         It runs as soon as the domain is told of the request; the program may not have iterated up to it.
+        Set it right after `join`, before anything else is awaited: then no request is missed.
         """
         self._check()
         self._open_calls().desk.serve(handler)
@@ -200,12 +203,31 @@ class LightGroup:
 
     def note(self, event: ViewChange | TransitionalView | Rejoining) -> None:
         """Calls have to know, too."""
-        if self._calls is not None:
+        if self._early:
+            self._early.append(event)
+        elif self._calls is not None:
             self._calls.note(event)
 
     def hear_calls(self, run: Delivered) -> None:
-        """What calls sent here. Who answers none has to say so, so somebody always listens."""
-        self._open_calls().hear(run)
+        """What calls sent here. Who answers none has to say so, so somebody always listens.
+
+        What comes with the first view waits: the program learns of that view a little later.
+        """
+        calls = self._open_calls()
+        if self._known:
+            calls.hear(run)
+        else:
+            self._early.append(run)
+
+    def known(self) -> None:
+        """The program knows that it is in the group, and answers calls from the first on if it wants to."""
+        self._known = True
+        early, self._early = self._early, []
+        for each in early:
+            if isinstance(each, Delivered):
+                self.hear_calls(each)
+            else:
+                self.note(each)
 
     def block(self) -> None:
         """Its view ends."""

@@ -49,6 +49,12 @@ class _Account(msgspec.Struct):
         """Whether it has what was delivered in this view from a state of a later one, which came first."""
         return self.stated is not None and view[0] is not None and self.stated > view[0]
 
+    def began_after(self, view: _View) -> tuple[MemberId, ...]:
+        """With whom its program began, if that was in a later view; nobody if it was not."""
+        number, members = self.views[0] if self.views else (None, None)
+        later = number is not None and view[0] is not None and number > view[0]
+        return (members or ()) if later else ()
+
     def was_bereft(self, view: _View) -> bool:
         """Whether it never came to this view: its group was re-formed without anybody who knew of it."""
         number = view[0]
@@ -107,7 +113,8 @@ def confirmed(history: History) -> Verdict:
 
     Or else a replacement is. Where only those who come along deliver it after a view, all members of the view
     came along but for those who are gone. Who crashed or left in that view owes nothing. Whose program began
-    with a state of a later view has what came before from that (`vs_state_transfer` judges it).
+    with a state of a later view has what came before from that (`vs_state_transfer` judges it). Who began
+    there with nobody who has it waited for a state that is lost.
 
     Two things are excused where views are agreed on, as the checkers of views do. Whose group was re-formed
     without anybody who knew of the view cannot have what was delivered there. And a view without a quorum of
@@ -194,9 +201,16 @@ def _misplaced(claim: Event, evidence: _Evidence) -> str | None:
 def _lacking(claim: Event, evidence: _Evidence, *, replaced: bool) -> str | None:
     """Who of the view does not have a message that everybody has."""
     sender, view = claim.process, (claim.view, claim.members)
+
+    def has(member: MemberId) -> bool:
+        account = evidence.of(member)
+        had = account.had.get(sender, Runs())
+        return claim.seq in had or (replaced and had.highest() > claim.seq) or account.was_told(view)
+
     for member in claim.members or ():
-        had = evidence.of(member).had.get(sender, Runs())
-        has = claim.seq in had or (replaced and had.highest() > claim.seq)
-        if not has and not evidence.of(member).was_told(view) and evidence.lacks(member, view):
+        if not has(member) and evidence.lacks(member, view):
+            company = evidence.of(member).began_after(view)
+            if company and not any(map(has, company)):
+                continue  # the state that its program waited for is lost with everybody who had it
             return f"{member} never got ({sender},{claim.seq}), which {sender} confirmed as safe"
     return None

@@ -283,9 +283,10 @@ class Books:
 
     def size(self) -> int:
         """How many records that takes, about."""
-        return sum(
+        of_streams = (
             len(stream.messages) + len(stream.receipts) // RECEIPTS for stream in self.streams.values()
         )
+        return sum(of_streams) + self.rows.records()
 
     def stored(self) -> int:
         """How many messages there are."""

@@ -175,6 +175,8 @@ class Colleagues:
 
     def changed(self, name: str, source: MemberId | None = None) -> None:
         """The row of a session is on disk: all know it soon, but for who said so."""
+        if not self._books.rows.remembers(name):
+            return
         for other, colleague in self._others.items():
             if source is None or other != source.name:
                 colleague.unshared[name] = set()
@@ -185,6 +187,12 @@ class Colleagues:
         for colleague in self._others.values():
             if colleague.has.get(name, (-1, 0)) < row.age:
                 colleague.unshared.setdefault(name, set())
+
+    def forget_session(self, name: str) -> None:
+        """A session has been over for long: nothing is said of it any more."""
+        for colleague in self._others.values():
+            colleague.unshared.pop(name, None)
+            colleague.has.pop(name, None)
 
     def share(self) -> None:
         """Send what colleagues may not know, some of it in each round."""

@@ -132,10 +132,10 @@ class FromLogger:
     # Streams that are over
 
     def _on_closed(self, now: Nanos, _source: MemberId, frame: Closed) -> None:
-        if frame.sender == self._desk.me:
-            self._fence()
-        else:
+        if frame.sender != self._desk.me:
             self._incoming.on_closed(now, frame)
+        elif not self._session.parting:  # of who leaves it may come before the farewell, which is asked for
+            self._fence()
 
     def _fence(self) -> None:
         """The logger took this sender for dead: what is sent from now on would never be logged."""

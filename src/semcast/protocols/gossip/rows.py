@@ -6,12 +6,18 @@ what an older one still reports does not count (R-14).
 Where there are several loggers, the rows are one map that all of them have. The newer row of a name wins:
 a newer incarnation, or of the same one a newer attempt, since a session asks one logger after the other until
 one confirms it, and another later if that is gone. Of the same attempt the maximum counts.
+
+Of sessions that are over the last ones are remembered. One that was silent for so long that it is forgotten,
+and reports again, is taken in with its own position, as one whose row was lost with a disk.
 """
 
 from collections.abc import Iterable, Mapping
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.gossip.frames import Entry
+
+_OVER = 65536
+"""Names whose sessions are over that are remembered: most subscribers without a name never come back."""
 
 
 class Row:
@@ -49,11 +55,17 @@ class Row:
 
 
 class Rows:
-    """All sessions, by name."""
+    """All sessions, by name; and so many of those that are over.
 
-    def __init__(self) -> None:
+    >>> rows = Rows(most=2)
+    >>> [rows.dismiss(MemberId(name)) for name in ("a", "b", "a", "c")]
+    [None, None, None, 'b']
+    """
+
+    def __init__(self, most: int = _OVER) -> None:
+        self.most = most
         self._rows: dict[str, Row] = {}
-        self._dismissed: dict[str, int] = {}
+        self._dismissed: dict[str, int] = {}  # who was dismissed first comes first
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -66,6 +78,10 @@ class Rows:
     def known(self, name: str) -> Row | None:
         """The row of a name."""
         return self._rows.get(name)
+
+    def remembers(self, name: str) -> bool:
+        """Whether it has a session, or had one that is not forgotten."""
+        return name in self._rows or name in self._dismissed
 
     def is_over(self, member: MemberId) -> bool:
         """Whether this incarnation has no session any more, and never will."""
@@ -120,13 +136,18 @@ class Rows:
                 if seq > row.through.get(stream, 0):
                     row.through[stream] = seq
 
-    def dismiss(self, member: MemberId) -> None:
-        """A session is over."""
+    def dismiss(self, member: MemberId) -> str | None:
+        """A session is over; returns the name that is forgotten for it, if any, and has no session."""
         row = self._rows.get(member.name)
         if row is not None and row.member.incarnation <= member.incarnation:
             del self._rows[member.name]
-        before = self._dismissed.get(member.name, -1)
+        before = self._dismissed.pop(member.name, -1)
         self._dismissed[member.name] = max(before, member.incarnation)
+        if len(self._dismissed) <= self.most:
+            return None
+        first = next(iter(self._dismissed))
+        del self._dismissed[first]
+        return None if first in self._rows else first
 
     def forget(self, stream: MemberId) -> None:
         """A stream is not in the log any more."""
@@ -152,5 +173,9 @@ class Rows:
         return None if found is None else MemberId(name, found)
 
     def dismissed(self) -> list[MemberId]:
-        """The last incarnation of each name whose session is over."""
-        return [MemberId(name, incarnation) for name, incarnation in sorted(self._dismissed.items())]
+        """The last incarnation of each name whose session is over, in the order in which they ended."""
+        return [MemberId(name, incarnation) for name, incarnation in self._dismissed.items()]
+
+    def records(self) -> int:
+        """How many records all this takes."""
+        return len(self._rows) + len(self._dismissed)

@@ -146,13 +146,18 @@ class Session:
         else:
             self.on_period(now)
 
+    @property
+    def parting(self) -> bool:
+        """Whether it wants to leave, and nothing holds it: its logger is asked to end the session."""
+        return self.leaving and self._sender.logged == self._sender.seq and self.may_leave()
+
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
         if self._settings.logs and now - self._heard_at > _IN_VAIN * self._settings.report:
             self.go_away(now)
         if self.logger is None:
             return  # nobody is there to be asked
-        if self.leaving and self._sender.logged == self._sender.seq and self.may_leave():
+        if self.parting:
             if self._settings.stays:
                 self._report(now)
                 self.over = True

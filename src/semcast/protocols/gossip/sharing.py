@@ -136,7 +136,9 @@ class Sharing:
 
     def dismiss(self, member: MemberId, source: MemberId | None = None) -> None:
         """A session is over; all know it soon, but for who said so."""
-        self._books.rows.dismiss(member)
+        forgotten = self._books.rows.dismiss(member)
+        if forgotten is not None:
+            self._colleagues.forget_session(forgotten)
         self._journal.write(Dismissed(member))
         self._journal.then(lambda _now: self._dismissed(member, source))
 

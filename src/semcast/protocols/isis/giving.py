@@ -96,10 +96,9 @@ class Giving:
         """Views of which the program is told; a pause does not hold them up, it ends with them."""
         domain, moved = self._domain, False
         for seat in list(domain.seats.values()):
-            member = seat.member
-            if member.up_to_date or member.is_out or not member.deliverable():
-                continue
-            for event in member.deliver(now, 0):
+            if not seat.member.view_waits:
+                continue  # to take nothing would still count as room for more, which is asked for at once
+            for event in seat.member.deliver(now, 0):
                 if isinstance(event, Installed):
                     moved = True
                     self._enter(seat, event)

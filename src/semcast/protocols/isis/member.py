@@ -73,11 +73,19 @@ class GroupMember(VirtualSynchrony):
         first = next(iter(self._epochs), None)
         return 0 if first is None else first.event.view.id
 
+    @property
+    def view_waits(self) -> bool:
+        """Whether the program is to be told of a view: all that belongs to the one before was given to it."""
+        first = next(iter(self._epochs), None)
+        if first is None or first.awaits or self._is_out:
+            return False
+        over = first.stream is not self.stream and not len(first.stream.buffers.to_deliver)
+        return over or not first.announced
+
     def hand_over(self, now: Nanos, stream: ViewStream, rank: int, last: int) -> list[Batch]:
         """What the program is given of one member's messages."""
         batches = stream.deliver_run(rank, last)
-        if stream is self.stream:
-            self._room_freed(now)
+        self._room_freed(now)
         return batches
 
     def settle_order(self, now: Nanos, stream: ViewStream) -> None:

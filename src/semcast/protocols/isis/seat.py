@@ -159,8 +159,11 @@ class Seat:
         if stream is None:
             return False
         order, size = self.order(stream), len(stream.members)
-        if member.is_out and stream is member.stream:
-            return not any(order.waiting)  # who does not go on is given nothing more
+        if member.is_out and stream is member.stream:  # who does not go on is given only what waits here
+            first = {rank: line[0].first for rank, line in enumerate(order.waiting) if line}
+            if view != stream.view().id:
+                return not first
+            return all(first.get(rank, count + 1) > count for rank, count in counts)
         if view != stream.view().id:
             return False
         return all(rank < size and order.reached(rank) >= count for rank, count in counts)

@@ -208,6 +208,7 @@ MUTANTS["rpbcast"] = {
     "answers-to-the-former": Mutant(gossip.AnswersToTheFormer, by_chance=False),
     "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
+    "fences-who-leaves": Mutant(gossip.FencesWhoLeaves, by_chance=False),
     "counts-one-logger-twice": Mutant(gossip.CountsOneLoggerTwice),
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
     **gossip_sponsors.MUTANTS,

@@ -11,7 +11,7 @@ from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Member, Protocol
 from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.desk import Desk
-from semcast.protocols.gossip.frames import Confirm, Entry, Gossip, Inquire, Known, Reported
+from semcast.protocols.gossip.frames import Closed, Confirm, Entry, Gossip, Inquire, Known, Reported
 from semcast.protocols.gossip.from_logger import FromLogger
 from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.member import REPAIRS
@@ -274,6 +274,20 @@ class ClosedSenderGoesOn(Member):
     """Sends for ever what will never be logged."""
 
     from_logger_kind = _Unfenced
+
+
+class _FencesAll(FromLogger):
+    def _on_closed(self, now: Nanos, source: MemberId, frame: Closed) -> None:
+        if frame.sender == self._desk.me:
+            self._fence()
+        else:
+            super()._on_closed(now, source, frame)
+
+
+class FencesWhoLeaves(Member):
+    """Takes itself for put out if the end of its stream comes before the farewell that it asked for."""
+
+    from_logger_kind = _FencesAll
 
 
 class _CredulousRoster(Roster):
