@@ -292,14 +292,15 @@ def test_a_joiner_gets_the_state_at_its_first_view(tmp_path: Path, order: str, l
     judge(tmp_path)
 
 
-def test_a_hook_that_raises_is_called_again() -> None:
-    class Moody(Ledger):
-        def export(self) -> bytes:
-            self.exports += 1
-            if self.exports == 1:
-                raise ZeroDivisionError("a bug of the application")
-            return b"[]"
+class Moody(Ledger):
+    def export(self) -> bytes:
+        self.exports += 1
+        if self.exports == 1:
+            raise ZeroDivisionError("a bug of the application")
+        return b"[]"
 
+
+def test_a_hook_that_raises_is_called_again() -> None:
     async def test(name: str) -> None:
         moody, second = Moody(), Ledger()
         async with (
@@ -310,6 +311,27 @@ def test_a_hook_that_raises_is_called_again() -> None:
             with pytest.raises(ZeroDivisionError):
                 await until(a, semcast.Message)
             assert not reading.done()
+            also = asyncio.create_task(until(a, semcast.Message))
+            await reading
+            assert (moody.exports, second.restored) == (2, 1)
+            await b.send(b"x")
+            await also
+
+    run(test)
+
+
+def test_a_hook_that_raises_while_nobody_reads_is_told_to_who_reads_later() -> None:
+    async def test(name: str) -> None:
+        moody, second = Moody(), Ledger()
+        async with (
+            semcast.join(name, name="a", stack="vsync", bootstrap=True, state=moody) as a,
+            semcast.join(name, name="b", stack="vsync", state=second) as b,
+        ):
+            reading = asyncio.create_task(until_view(b, "ab"))
+            while not moody.exports:
+                await asyncio.sleep(0.02)
+            with pytest.raises(ZeroDivisionError):
+                await until(a, semcast.Message)
             also = asyncio.create_task(until(a, semcast.Message))
             await reading
             assert (moody.exports, second.restored) == (2, 1)

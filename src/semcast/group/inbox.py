@@ -84,6 +84,7 @@ class Inbox:
         self._callers = 0  # who reads waits for so many answers
         self._pump: asyncio.Task[None] | None = None
         self._log = log
+        self._raised: Exception | None = None  # by a hook, while nobody read
         self._unread_for = 0  # looks at a program that has to read before it can hand over its state
         self._misses = False  # it never iterated, and is not told everything, so it has no state
 
@@ -170,6 +171,9 @@ class Inbox:
     def _next(self) -> Sequence[GroupDelivery]:
         """One list; nothing where there were only calls in it."""
         with self._taking:
+            if self._raised is not None and not self._ahead:
+                raised, self._raised = self._raised, None
+                raise raised
             deliveries, news = self._ahead.take() if self._ahead else self._advance()
         if news:
             self._note_views(news)
@@ -283,8 +287,11 @@ class Inbox:
         try:
             with suppress(GroupError):  # it is over, and who waits is told elsewhere
                 await self._read_while_needed()
-        except Exception as error:  # a hook of the program; it is called again when the program reads
+        except (
+            Exception
+        ) as error:  # of a hook: the program gets it when it reads, and the hook is called again
             self._log.failed(error)
+            self._raised = error
         self._pump = None
 
     def keep(self) -> None:
