@@ -1,5 +1,7 @@
 """The mailbox: lists grow for applications that are fast with them, whatever else they do."""
 
+from random import Random
+
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.messages import batch_of
@@ -38,6 +40,41 @@ def test_an_application_that_takes_long_gets_few() -> None:
     for _ in range(5):
         visit(mailbox, count=mailbox.want, busy=10 * MILLISECOND * mailbox.want + 1)
     assert mailbox.want == 1
+
+
+def keeps_reading(mailbox: Mailbox, *, each: Nanos, fixed: Nanos, lists: int, jitter: Nanos = 0) -> list[int]:
+    """An application to which a list and a message cost so much; how long its lists get."""
+    rng, wants = Random(5), []
+    for number in range(lists):
+        busy = fixed + each * mailbox.want + round(jitter * rng.random())
+        wants.append(visit(mailbox, count=mailbox.want, busy=busy, since=number * 1000 * MILLISECOND))
+    return wants
+
+
+def test_an_application_that_takes_long_for_each_list_gets_long_ones() -> None:
+    """It commits, or acknowledges to a logger far away: a message a list would be as slow as a full list."""
+    mailbox = Mailbox(most=1024)
+    assert keeps_reading(mailbox, each=1000, fixed=50 * MILLISECOND, lists=100)[-1] == 1024
+
+
+def test_an_application_on_a_busy_machine_gets_long_lists_if_only_the_list_costs_it() -> None:
+    mailbox = Mailbox(most=1024)
+    wants = keeps_reading(mailbox, each=1000, fixed=50 * MILLISECOND, jitter=40 * MILLISECOND, lists=400)
+    assert sum(wants[200:]) / 200 > 256
+
+
+def test_an_application_that_takes_long_for_each_message_gets_few_and_keeps_getting_few() -> None:
+    mailbox = Mailbox(most=1024)
+    wants = keeps_reading(mailbox, each=50 * MILLISECOND, fixed=0, lists=1000)
+    assert max(wants[1:]) <= 2
+    assert wants.count(2) < 50, "a longer list is a rare try"
+
+
+def test_an_application_that_changes_its_ways_is_followed() -> None:
+    mailbox = Mailbox(most=1024)
+    keeps_reading(mailbox, each=50 * MILLISECOND, fixed=0, lists=100)
+    assert keeps_reading(mailbox, each=0, fixed=50 * MILLISECOND, lists=1000)[-1] == 1024
+    assert keeps_reading(mailbox, each=50 * MILLISECOND, fixed=0, lists=10)[-1] == 1
 
 
 def test_large_messages_come_in_short_lists() -> None:

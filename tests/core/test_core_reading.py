@@ -7,11 +7,12 @@ from tests.core.test_core_turn import A, B, Desk, Echo, Notes, Say, World
 
 from semcast.core import Batch, Delivery, HeldBack, MemberId, Nanos, Outbox, View, ViewChange
 from semcast.core.events import Skipped, StateRequested, Unblocked
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.holdup import Holdup
 from semcast.core.ids import MILLISECOND
 from semcast.core.mailbox import Mailbox
 from semcast.core.messages import batch_of
+from semcast.core.outgoing import Outgoing
 from semcast.core.reading import LONG, PATIENCE
 from semcast.core.turn import Turn
 from semcast.sim.mutants.programs import ExcessUncounted

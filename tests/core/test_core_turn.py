@@ -33,9 +33,10 @@ from semcast.core.events import (
     Unblocked,
     Unconfirmed,
 )
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.messages import batch_of
 from semcast.core.outbox import Write
+from semcast.core.outgoing import Outgoing
 from semcast.core.turn import Turn
 
 A, B, AGAIN = MemberId("a"), MemberId("b"), MemberId("a", 1)

@@ -296,7 +296,7 @@ def test_a_signal_ends_all_groups_of_a_program_and_nothing_afterwards() -> None:
 
 def test_nothing_that_a_group_offers_is_missing() -> None:
     """A reminder: whoever adds to `Group` adds here."""
-    inside = {"poll", "is_over", "dealt_with", "called_by", "has_room", "settings", "wake_reader"}
+    inside = {"poll", "is_over", "dealt_with", "called_by", "has_room", "settings", "wake_by"}
     inside |= {"offer", "when_unblocked"}  # for `semcast.live`, which is made of coroutines
     # for what is built on top of a group: `semcast.blocking.replicate`
     inside |= {"stack", "command", "folder", "disk", "discard"}

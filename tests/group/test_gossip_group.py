@@ -158,3 +158,21 @@ def test_who_answers_what_it_reads_catches_up_with_a_whole_log(tmp_path: Path) -
                 await r.send(b"done", logged=True, timeout=PATIENCE)
 
     asyncio.run(main())
+
+
+def test_who_closes_after_the_only_logger_has_left_does_not_wait_for_it(tmp_path: Path) -> None:
+    """Nobody is there to say farewell. Its session stays on the logger's disk, as after a crash."""
+
+    async def main() -> None:
+        name = f"gossip {uuid.uuid4().hex}"
+        async with semcast.join(name, data=str(tmp_path), logger=True, **settings("log")) as log:
+            a = await semcast.join(name, **settings("a")).__aenter__()
+            await a.send(b"1", logged=True, timeout=PATIENCE)
+            await log.close()
+            async with asyncio.timeout(PATIENCE):
+                while log.member in a.members():
+                    await asyncio.sleep(0.01)
+            async with asyncio.timeout(1.5):
+                await a.close()
+
+    asyncio.run(main())

@@ -17,8 +17,8 @@ import pytest
 from semcast.cli.main import main
 from semcast.core import Batch, Item, KEnumeration, MemberId, MessageId, Purged, Sent, View, ViewChange
 from semcast.core.events import Confirmed
-from semcast.core.handover import Outgoing
 from semcast.core.messages import batch_of
+from semcast.core.outgoing import Outgoing
 from semcast.group.errors import ConfigurationError
 from semcast.group.group import Group
 from semcast.group.joining import join

@@ -9,9 +9,10 @@ from tests.toy.stack import Toy, ToySettings
 
 from semcast.core import Batch, Frame, MemberId, Nanos, Outbox, Stack
 from semcast.core.events import Delivery
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.core.mailbox import Mailbox
+from semcast.core.outgoing import Outgoing
 from semcast.lab import Keeper, Lab, Seat
 from semcast.patterns import ReplicatedState
 from semcast.protocols.families import FAMILIES

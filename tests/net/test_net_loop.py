@@ -6,6 +6,8 @@ import time
 from collections.abc import Collection
 from itertools import count
 
+import pytest
+
 from semcast.core.ids import SECOND, Nanos
 from semcast.net.driving import Driving, Tenancy
 from semcast.net.loop import Loop
@@ -104,6 +106,96 @@ def test_an_error_of_one_tenant_leaves_the_others_alone() -> None:
     assert not loops[1].finished
     loops[1].close()
     assert not drivers()
+
+
+class Noting(Tenant):
+    """One that notes in which thread it runs, and has something to do a moment after the application had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.where: list[threading.Thread] = []
+        self.raises: BaseException | None = None
+        self.due: Nanos = 0
+
+    def run(self, now: Nanos, ready: Collection[int]) -> None:
+        self.where.append(threading.current_thread())
+        if self.raises is not None:
+            raise self.raises
+
+    def next_at(self) -> Nanos:
+        due, self.due = self.due, 0
+        return due or time.monotonic_ns() + 3600 * SECOND
+
+
+def push_until_it_runs_here(tenant: Noting, loop: Loop) -> None:
+    """Now and then, until the thread of the loop is found asleep."""
+    deadline = time.monotonic() + 5
+    while threading.current_thread() not in tenant.where:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+        loop.push()
+
+
+def test_who_hands_something_over_now_and_then_takes_the_turn_itself() -> None:
+    tenant = Noting()
+    loop = started(tenant)
+    push_until_it_runs_here(tenant, loop)
+    loop.close()
+    assert tenant.error is None
+
+
+def test_who_hands_over_much_leaves_it_to_the_thread() -> None:
+    tenant = Noting()
+    loop = started(tenant)
+    push_until_it_runs_here(tenant, loop)
+    tenant.where.clear()
+    loop.push()
+    loop.push()
+    deadline = time.monotonic() + 5
+    while not tenant.where:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    loop.close()
+    assert {*tenant.where} == {tenant.thread}
+
+
+def test_what_is_due_after_a_turn_in_another_thread_is_done_in_time() -> None:
+    tenant = Noting()
+    loop = started(tenant)
+    push_until_it_runs_here(tenant, loop)
+    deadline = time.monotonic() + 5
+    while tenant.where[-1] is not tenant.thread:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+        if tenant.where[-1] is not tenant.thread:
+            tenant.due = time.monotonic_ns() + SECOND // 1000
+            loop.push()
+        time.sleep(0.02)
+    loop.close()
+
+
+def test_an_error_in_a_turn_of_the_application_ends_the_tenant() -> None:
+    tenant = Noting()
+    loop = started(tenant)
+    push_until_it_runs_here(tenant, loop)
+    tenant.raises = ZeroDivisionError("in the tenant")
+    tenant.where.clear()
+    push_until_it_runs_here(tenant, loop)
+    assert tenant.ended.wait(5)
+    assert tenant.error is tenant.raises
+    loop.close()
+
+
+def test_who_is_interrupted_in_a_turn_of_its_own_is_told_so() -> None:
+    tenant = Noting()
+    loop = started(tenant)
+    push_until_it_runs_here(tenant, loop)
+    tenant.raises = KeyboardInterrupt()
+    tenant.where.clear()
+    with pytest.raises(KeyboardInterrupt):
+        push_until_it_runs_here(tenant, loop)
+    assert tenant.ended.wait(5)
+    loop.close()
 
 
 def test_one_that_is_always_busy_leaves_the_others_their_turns() -> None:

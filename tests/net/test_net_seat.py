@@ -6,7 +6,8 @@ from random import Random
 from tests.core.test_core_turn import AGAIN, A, B, Echo, Say, Tick
 
 from semcast.core import Dest, Frame, MemberId, Outbox
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
+from semcast.core.outgoing import Outgoing
 from semcast.net.seat import Seat
 from semcast.wire.status import Status
 
@@ -43,6 +44,7 @@ class Desk:
         )
         self.seat.attach(self.hub)
         self.seat.wake_loop = lambda: self.woken.append("loop")
+        self.seat.push_loop = lambda: self.woken.append("push")
         self.seat.start(0, ())
         self.woken.clear()
 
@@ -51,13 +53,39 @@ def test_what_the_application_does_wakes_the_loop() -> None:
     desk = Desk()
     desk.seat.send(Outgoing([b"1"]))
     desk.seat.run(1, ())
-    assert desk.woken == ["loop", "application"]
+    assert desk.woken == ["push", "application"]
     desk.woken.clear()
-    desk.seat.take(1)
     desk.seat.call(lambda _stack, _now: None)
     desk.seat.go_on()
     desk.seat.leave()
-    assert desk.woken == ["loop"] * 4
+    assert desk.woken == ["loop"] * 3
+
+
+def test_who_takes_a_list_wakes_the_loop_only_where_that_has_something_to_do() -> None:
+    desk = Desk()
+    desk.handover.begin()
+    desk.seat.run(1, [(B, [Say(b"1")])])
+    desk.seat.run(2, ())
+    desk.woken.clear()
+    desk.seat.take(3)
+    assert desk.woken == []
+    for number in range(3):
+        desk.seat.run(4, [(B, [Say(b"%d" % number)])])
+    desk.woken.clear()
+    desk.seat.take(5)
+    assert desk.woken == ["loop"], "the third waits for room"
+
+
+def test_who_does_not_wait_is_not_woken_for_what_is_delivered() -> None:
+    desk = Desk()
+    desk.handover.awaited = 0
+    desk.seat.run(1, [(B, [Say(b"1")])])
+    assert desk.woken == []
+    desk.seat.take(1)
+    desk.handover.awaited = 1
+    desk.woken.clear()
+    desk.seat.run(1, [(B, [Say(b"2")])])
+    assert desk.woken == ["application"]
 
 
 def test_who_took_a_list_is_given_the_next_without_waiting_for_a_timer() -> None:

@@ -9,9 +9,10 @@ from tests.protocols.ringlab import RingLab
 
 from semcast.core import Annotation, Batch, Item, Nanos, ViewChange
 from semcast.core.events import Delivery
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import MICROSECOND
 from semcast.core.mailbox import Mailbox
+from semcast.core.outgoing import Outgoing
 from semcast.lab import Keeper, Seat
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy
 from semcast.protocols.ring.settings import OVERHEAD

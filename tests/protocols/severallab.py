@@ -6,7 +6,7 @@ from typing import Any
 
 from semcast.core import Batch, Frame, MemberId, Outbox
 from semcast.core.events import Note
-from semcast.core.ids import MICROSECOND, MILLISECOND
+from semcast.core.ids import MICROSECOND, MILLISECOND, Nanos
 from semcast.lab import Keeper, Lab
 from semcast.lab.disk import Disk
 from semcast.lab.seat import Seat
@@ -24,9 +24,10 @@ class Several(Lab):
         kind: type[Member] = Member,
         logger: type[Logger] = Logger,
         homes: Mapping[str, str] | None = None,
+        latency: Nanos = 100 * MICROSECOND,
         **given: Any,
     ) -> None:
-        super().__init__(latency=100 * MICROSECOND)
+        super().__init__(latency=latency)
         chosen: dict[str, Any] = {
             "loggers": LOGGERS,
             "gossip_period": 10 * MILLISECOND,

@@ -9,9 +9,10 @@ from tests.toy.stack import Toy, ToySettings
 from semcast.core import Batch, Frame, MemberId, Outbox, Stack
 from semcast.core.annotations import Item
 from semcast.core.events import Confirmed, Unconfirmed
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND
 from semcast.core.mailbox import Mailbox
+from semcast.core.outgoing import Outgoing
 from semcast.core.views import View
 from semcast.lab import Keeper, Lab, Seat
 from semcast.protocols.ring import Ring, RingSettings

@@ -9,9 +9,10 @@ from tests.protocols.flowlab import LISTS, FlowLab, Plan, formula, tight, under_
 from tests.protocols.ringlab import RingLab
 
 from semcast.core import Frame
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MILLISECOND
-from semcast.core.stack import HeldBack
+from semcast.core.outgoing import Outgoing
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy, State
 from semcast.protocols.ring.frames import Token
 from semcast.protocols.ring.settings import OVERHEAD

@@ -1,10 +1,12 @@
 """A member that sends little keeps the token for a while, where nobody else wants it."""
 
+import pytest
 from tests.protocols.ringlab import RingLab
 
 from semcast.core.ids import MILLISECOND
+from semcast.core.outgoing import Outgoing
 from semcast.protocols.ring import RingSettings
-from semcast.protocols.ring.frames import Packet
+from semcast.protocols.ring.frames import Packet, TokenWanted
 
 LINGER = 5
 
@@ -87,3 +89,82 @@ def test_the_published_ring_passes_the_token_on_after_each_visit() -> None:
     lab.multicast("p", b"b")
     lab.flow()
     assert hops(lab) > before
+
+
+def test_the_token_stays_as_long_as_something_is_sent_but_not_for_ever() -> None:
+    lab = idle()
+    lab.multicast("p", b"a")
+    lab.flow()
+    before, held = hops(lab), 0
+    while hops(lab) == before:
+        lab.run_for(LINGER - 1)
+        lab.multicast("p", b"b")
+        lab.flow()
+        held += LINGER - 1
+    assert 8 * LINGER <= held <= 11 * LINGER
+
+
+def test_the_token_goes_round_soon_after_the_last_message() -> None:
+    lab = idle()
+    for _ in range(3):
+        lab.multicast("p", b"a")
+        lab.flow()
+        lab.run_for(LINGER - 1)
+    before = hops(lab)
+    lab.run_for(4 * LINGER)
+    assert hops(lab) > before
+
+
+@pytest.mark.parametrize(("pause", "most"), [(0, 5), (1, 64)])
+def test_a_visit_that_goes_on_ends_after_so_many_packets(pause: int, most: int) -> None:
+    lab = idle(linger=20)
+    lab.multicast("p", b"a")
+    lab.flow()
+    before, sent = hops(lab), 1
+    while hops(lab) == before:
+        lab.run_for(pause)
+        lab.multicast("p", b"b")
+        lab.flow()
+        sent += 1
+    assert sent == most + 1
+
+
+def test_who_sees_that_a_packet_is_missing_asks_for_the_token_at_once() -> None:
+    lab = idle()
+    lab.carries = lambda _source, dest, frame: not (dest == "q" and isinstance(frame, Packet))
+    lab.multicast("p", b"a")
+    lab.flow()
+    lab.carries = lambda _source, _dest, _frame: True
+    before = lab.now
+    lab.multicast("p", b"b")
+    lab.flow()
+    assert lab.now == before
+    assert [said(lab, name) for name in "pqr"] == ["ab"] * 3
+
+
+def test_who_was_not_heard_asks_for_the_token_again() -> None:
+    lab = idle()
+    lab.multicast("p", b"a")
+    lab.flow()
+    lab.carries = lambda _source, _dest, frame: not isinstance(frame, TokenWanted)
+    lab.multicast("q", b"b")
+    lab.flow()
+    lab.carries = lambda _source, _dest, _frame: True
+    waited = 0
+    while "b" not in said(lab, "p"):
+        lab.run_for(LINGER - 1)
+        lab.multicast("p", b"a")
+        lab.flow()
+        waited += LINGER - 1
+    assert waited <= 3 * LINGER
+
+
+def test_who_waits_to_know_that_all_have_a_message_does_not_wait_for_the_token() -> None:
+    lab = idle()
+    lab.multicast("p", b"a")
+    lab.flow()
+    before = lab.now
+    lab.seats["p"].send_or_wait(Outgoing([b"b"], confirm=(2, True)))
+    lab.flow()
+    assert lab.now == before
+    assert lab.rings["p"].order.confirmed_aru == 2

@@ -11,7 +11,7 @@ from tests.protocols.ringlab import RecordingLab
 from tests.protocols.test_ring_flow import SOUND
 
 from semcast.core import Frame
-from semcast.core.handover import Outgoing
+from semcast.core.outgoing import Outgoing
 from semcast.history import Kind
 from semcast.protocols.ring import Cause, Ring, RingSettings, State
 from semcast.protocols.ring.frames import FormToken, Packet, Token

@@ -20,11 +20,12 @@ from semcast.protocols import ring
 from semcast.protocols.lateness import Lateness
 from semcast.protocols.ring import MOVES, Cause, Ring, RingSettings, State
 from semcast.protocols.ring.delivery import CHANGES, DeliveryQueue
+from semcast.protocols.ring.draft import Draft
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.frames import FRAMES as RING_FRAMES
 from semcast.protocols.ring.frames import RTR_SPANS, ConfId, ConfRecord, Packet, Part, Token
 from semcast.protocols.ring.ordering import RingOrder, numbers, spans
-from semcast.protocols.ring.packing import Assembly, Draft, SendQueue, batches_of
+from semcast.protocols.ring.packing import Assembly, SendQueue, batches_of
 from semcast.protocols.ring.recovery import (
     Recovery,
     credible,

@@ -7,9 +7,10 @@ import pytest
 
 from semcast.core import Annotation, Batch, Item, MemberId, Outbox
 from semcast.core.events import Delivery
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.core.mailbox import Mailbox
+from semcast.core.outgoing import Outgoing
 from semcast.lab import EVERYTHING, Keeper, Lab, Seat
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import SemanticMulticast, Settings

@@ -9,7 +9,7 @@ import pytest
 
 from semcast.core import Frame, MemberId, Outbox
 from semcast.core.events import NotAdmitted
-from semcast.core.stack import HeldBack
+from semcast.core.heldback import HeldBack
 from semcast.protocols.pieces import CONTROL_BYTES, Piece
 from semcast.protocols.semantic import SemanticMulticast, Settings
 from semcast.protocols.semantic.exchange import SrmTimer

@@ -13,11 +13,12 @@ from semcast.core.events import (
     Unblocked,
     ViewChange,
 )
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch, Message
 from semcast.core.outbox import Dest, Frame, Outbox, Reach, Timer
 from semcast.core.reader import Reader
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 

@@ -8,9 +8,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol, cast
 
-import msgspec
-
-from semcast.core.annotations import Annotation
 from semcast.core.events import (
     Confirmed,
     Delivery,
@@ -20,9 +17,10 @@ from semcast.core.events import (
     Unconfirmed,
     ViewChange,
 )
-from semcast.core.ids import MemberId, Nanos
+from semcast.core.ids import Nanos
 from semcast.core.mailbox import Mailbox
-from semcast.core.messages import Batch, batch_of
+from semcast.core.messages import Batch
+from semcast.core.outgoing import Outgoing
 from semcast.core.reader import Reader
 from semcast.core.reading import Reading
 from semcast.core.stack import Stack
@@ -48,41 +46,6 @@ class StateHooks(Protocol):
 
     def restore(self, state: bytes) -> None:
         """Replace the state by this one."""
-
-
-class Outgoing(msgspec.Struct, frozen=True, gc=False):
-    """Messages the application wants multicast."""
-
-    payloads: Sequence[bytes]
-    annotation: Annotation | None = None
-    safe: bool = False
-    annotations: Sequence[Annotation] | None = None
-    """Or one for each of them."""
-    confirm: tuple[int, bool] | None = None
-    """A ticket, and whether it has to be safe: somebody waits to know what became of the last of them."""
-    size: int = -1
-    """Bytes of the payloads, where somebody has counted them."""
-
-    def after(self, taken: int) -> "Outgoing":
-        """What is left of them."""
-        notes = None if self.annotations is None else self.annotations[taken:]
-        size = -1 if self.size < 0 else self.size - self.bytes(taken)
-        return Outgoing(self.payloads[taken:], self.annotation, self.safe, notes, self.confirm, size)
-
-    def bytes(self, count: int) -> int:
-        """Bytes of the first payloads. Where all were counted, each has its share: nobody looks at them."""
-        if self.size < 0:
-            return sum(map(len, self.payloads[:count]))
-        return self.size * count // len(self.payloads)
-
-    def batches(self, sender: MemberId, first: int, count: int) -> list[Batch]:
-        """So many of them, with numbers from `first` on, as they are recorded: one by one if annotated."""
-        if self.annotations is not None:
-            return [
-                batch_of(sender, first + place, [self.payloads[place]], self.annotations[place])
-                for place in range(count)
-            ]
-        return [batch_of(sender, first, list(self.payloads[:count]), self.annotation)] if count else []
 
 
 class Handover:
@@ -140,6 +103,11 @@ class Handover:
         """Calls that raised because of that."""
         self.skipped = 0
         """Messages that turns dropped because the application never iterated."""
+        self.awaited = 1
+        """Tasks that wait for something to take; while there are none, nobody is woken for what is put in the
+        mailbox. Written by the application; who is not told when to look waits always."""
+        self.more = True
+        """Whether a turn has something to do once the application has taken a list. Written by turns."""
         self._limit = send_messages
         self._limit_bytes = send_bytes
         self._handed = self._handed_bytes = 0  # messages; written by the application
@@ -284,7 +252,7 @@ class Handover:
 
     def __bool__(self) -> bool:
         """Whether there is something to take."""
-        return bool(self._rest) or bool(self.mailbox)
+        return bool(self._rest or self.mailbox.lists)
 
     def take(self, now: Nanos) -> Sequence[Delivery]:
         """The next list, up to where the application must have dealt with it; empty if there was only that.
@@ -337,15 +305,22 @@ class Handover:
         self.reader.misses = False
         stack.on_reader(now)
 
+    @property
+    def heeded(self) -> bool:
+        """Whether a turn has to follow when the application has taken a list."""
+        return self.more or not self.reading.calm
+
     def dealt_with(self, now: Nanos) -> None:
         """The application comes back for more."""
         self.mailbox.dealt_with(now)
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Leave a list for the application."""
-        reading = self.reading
-        self.mailbox.put(deliveries)
-        reading.reader.excess, reading.reader.excess_bytes = reading.excess()
+        reader = self.reading.reader
+        if self.mailbox.put(deliveries):
+            reader.excess, reader.excess_bytes = self.reading.excess()
+        else:
+            reader.excess = reader.excess_bytes = 0
 
     def drop(self, deliveries: Sequence[Delivery]) -> None:
         """Nothing is kept for the application; one that may iterate later is told how much that was."""

@@ -1,7 +1,7 @@
 """Who or what has kept a member from sending, since when, and for how long in all."""
 
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import Nanos
-from semcast.core.stack import HeldBack
 
 _MOST = 64
 """Causes that are told apart. Members come and go, and counts must not grow for ever."""

@@ -49,8 +49,8 @@ class Trim(msgspec.Struct, frozen=True, gc=False):
 Write = bytes | Run | Sync | Anew | Trim
 """One step of what a stack wants from its disk: records, or what shall be done about them."""
 
-Dest = MemberId | Reach | None
-"""One member, anybody, or, with None, every other member."""
+Dest = MemberId | tuple[MemberId, ...] | Reach | None
+"""One member, several, anybody, or, with None, every other member."""
 
 
 class Outbox:

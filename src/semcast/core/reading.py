@@ -57,7 +57,8 @@ class Reading:
         """Whether who reads waits, as the last look found."""
         self._seen_refusal = 0
         self._refused_at: Nanos = 0
-        self._calm = False  # at the last look it read, and nothing else was to be said
+        self.calm = False
+        """Whether at the last look it read, and nothing else was to be said."""
 
     # By the program
 
@@ -120,8 +121,6 @@ class Reading:
 
     def look(self, now: Nanos, stack: Stack) -> bool:
         """Make `reader` true; returns whether anything has changed that its stack knew."""
-        if self._calm and self._reads_on(now, stack):
-            return False
         reader = self.reader
         before = _seen(reader)
         idle = self._idle(now, stack)
@@ -132,14 +131,16 @@ class Reading:
         reader.closing = self.closing
         reader.stopped = keeps and not reader.waits and idle >= LONG
         reader.excess, reader.excess_bytes = self.excess() if keeps else (0, 0)
-        self._calm = keeps and not (self.stalled or reader.waits or reader.stopped or reader.excess)
+        self.calm = keeps and not (self.stalled or reader.waits or reader.stopped or reader.excess)
         return before != _seen(reader)
 
-    def _reads_on(self, now: Nanos, stack: Stack) -> bool:
+    def reads_on(self, now: Nanos, stack: Stack) -> bool:
         """Whether all is as it was: a program that reads, as most do, costs its turns no more than this."""
-        if self._stalled or self.closing or self._refused[0] != self._seen_refusal or self.reader.excess:
+        if not self.calm or self._stalled or self.closing:
             return False
-        if self._takes == self._seen_takes and (self._mailbox or stack.deliverable()):
+        if self._refused[0] != self._seen_refusal or self.reader.excess:
+            return False
+        if self._takes == self._seen_takes and (self._mailbox.lists or stack.deliverable()):
             return now - self._idle_since < LONG
         self._seen_takes, self._idle_since = self._takes, now
         return True
@@ -166,7 +167,7 @@ class Reading:
     def skip(self) -> None:
         """Nothing is kept any more for a program that never iterated."""
         self.skipping = True
-        self.receives = self._calm = False
+        self.receives = self.calm = False
 
     def reserved(self, stack: Stack) -> int:
         """Messages that wait for the program beyond its queue."""

@@ -3,26 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from random import Random
-
-import msgspec
+from typing import ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.certificates import Certificates
 from semcast.core.events import Delivery, Left, Unconfirmed
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.reader import Reader
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
-
-
-class HeldBack(msgspec.Struct, frozen=True):
-    """Why a member cannot send what it has."""
-
-    by: MemberId | None
-    """Who is in the way, where that is one member."""
-    why: str
-    """In a few words: "its program does not read", "the view is changing"."""
 
 
 class Stack(ABC):
@@ -33,14 +24,35 @@ class Stack(ABC):
 
     out: Outbox
     stats: Statistics
-    reader: Reader = Reader()
-    """The program that this stack delivers to. The turn puts its own here, and keeps it true."""
     read_back: Callable[[int, int], Sequence[bytes]] | None = None
     """Reads synced records from a position on: at least one, then as many as fit into so many bytes; none if
     the first is not synced, or was given up. The driver puts it here before `recover`, where there is a disk.
     It takes as long as the disk does: see docs/decisions/0011."""
-    certificates: Certificates | None = None
-    """Where to note certificates; None where nobody records. The turn puts it here before anything else."""
+    _reader: Reader | None = None
+    _certificates: Certificates | None = None
+
+    @property
+    def reader(self) -> Reader:
+        """The program that this stack delivers to. The turn puts its own here, and keeps it true."""
+        if self._reader is None:
+            self._reader = Reader()
+        return self._reader
+
+    @reader.setter
+    def reader(self, reader: Reader) -> None:
+        self._reader = reader
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """Where to note certificates; None where nobody records. The turn puts it here first of all."""
+        return self._certificates
+
+    @certificates.setter
+    def certificates(self, certificates: Certificates | None) -> None:
+        self._certificates = certificates
+
+    watches_mailbox: ClassVar[bool] = False
+    """Whether what it does next may depend on how much of what it delivered the program has taken."""
 
     # Life
 
@@ -211,6 +223,10 @@ class Stack(ABC):
     def caveat(self) -> str:
         """What cannot be promised as things are now, in words; empty where all is well."""
         return ""
+
+    def leaves_unheard(self) -> bool:
+        """Whether a member that leaves now would wait for a word that nobody is there to say."""
+        return False
 
     def held_back(self) -> HeldBack | None:
         """Who or what keeps this member from sending, if anything does."""

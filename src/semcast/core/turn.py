@@ -23,11 +23,13 @@ from semcast.core.events import (
     Unconfirmed,
     ViewChange,
 )
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.holdup import Holdup
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Outbox, Timer, Write
+from semcast.core.outgoing import Outgoing
 from semcast.core.stack import Stack
+from semcast.core.watchers import Onlooker, Watcher
 
 _MATTERS = frozenset({Unblocked, Left, Minority, ViewChange, Confirmed, Unconfirmed, Away, Back})
 """Events that a turn looks at itself."""
@@ -59,38 +61,6 @@ class World(Protocol):
 
     def renew(self, member: MemberId) -> None:
         """Another incarnation goes on: no timer is set, and what is sent is from this member."""
-
-
-class Watcher(Protocol):
-    """Whoever wants to know what a turn does. Called in its middle, so it must be quick."""
-
-    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
-        """Events of the stack, before the frames that go with them leave."""
-
-    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
-        """What the application is about to get."""
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
-        """What the stack took from the application and how many messages of each, before any leaves."""
-
-    def on_renewal(self, now: Nanos, member: MemberId) -> None:
-        """Another incarnation goes on in the place of the member so far."""
-
-
-class Onlooker(Watcher):
-    """One that wants to know some of it. What a subclass leaves out is not called at all."""
-
-    def on_events(self, now: Nanos, events: Sequence[Event]) -> None:
-        """Nothing."""
-
-    def on_deliveries(self, now: Nanos, deliveries: Sequence[Delivery]) -> None:
-        """Nothing."""
-
-    def on_multicast(self, now: Nanos, taken: Sequence[tuple[Outgoing, int]]) -> None:
-        """Nothing."""
-
-    def on_renewal(self, now: Nanos, member: MemberId) -> None:
-        """Nothing."""
 
 
 Renew = Callable[[MemberId], tuple[MemberId, Random] | None]
@@ -135,7 +105,6 @@ class Turn:
         self.left: Left | None = None
         """How the member left its group, if it did."""
         self._out: Left | None = None  # the stack is out, and it is not settled yet who goes on
-        self._now: Nanos = 0
         self._world = world
         self._watchers = watchers
         self._see_events = [each.on_events for each in watchers if _looks(each, "on_events")]
@@ -163,16 +132,14 @@ class Turn:
         synced: Iterable[int] = (),
     ) -> None:
         """One burst of everything: commands, frames of members, timers that are due, and tickets of syncs."""
-        self._now = now
         self._calls = 0
-        handover = self.handover
+        handover, stack = self.handover, self.stack
         if handover.commands:
             self._obey(now)
         if handover.discarded is not None and handover.asks_again():
             self._tell(handover.resume())
-        if handover.reading.look(now, self.stack):
-            self.stack.on_reader(now)
-        stack = self.stack
+        if not handover.reading.reads_on(now, stack) and handover.reading.look(now, stack):
+            stack.on_reader(now)
         for source, frames in arrivals:
             stack.on_frames(now, source, frames)
         for timer in timers:
@@ -396,9 +363,12 @@ class Turn:
             reading.look(now, stack)
             stack.on_reader(now)
             self._settle(now)  # it may send now, which comes before what it delivers
-        while self.left is None and self.stack.deliverable() and handover.has_room(self.stack):
+        more = self.stack.deliverable()
+        while more and self.left is None and handover.has_room(self.stack):
             self._hand_over(now, handover)
             self._settle(now)  # what this made the stack send comes before what it delivers next
+            more = self.stack.deliverable()
+        handover.more = more or self.stack.watches_mailbox
 
     def _hand_over(self, now: Nanos, handover: Handover) -> None:
         """One list."""
@@ -412,7 +382,8 @@ class Turn:
             handover.drop(deliveries)
             return
         handover.put(deliveries)
-        self._world.wake()
+        if handover.awaited:
+            self._world.wake()
 
     def _see_who_waits(self, now: Nanos) -> None:
         """Tell those who wait in `send` if waiting will not help; see who holds this member back."""

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from semcast.core.events import Answered, Delivery, Event, Unblocked
-from semcast.core.handover import Command, Outgoing
+from semcast.core.handover import Command
 from semcast.core.ids import MemberId, Nanos
+from semcast.core.outgoing import Outgoing
 from semcast.core.stack import Stack
-from semcast.core.turn import Watcher
+from semcast.core.watchers import Watcher
 from semcast.replication.creation import Wish
 from semcast.replication.stack import Replication
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from threading import Lock
 
 from semcast.core.events import Delivery, Note, Skipped, ViewChange
-from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.outgoing import Outgoing
 from semcast.group.drafts import Drafts
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts

@@ -60,6 +60,7 @@ class CallDesk:
         room: waits until there is for one, for so many seconds at most.
         journal: where it is recorded, if it is.
         numbers: of its calls, where it may come back as the same member.
+        outsiders: whether who is in no view may call, too.
         clock: of the machine.
     """
 
@@ -76,6 +77,7 @@ class CallDesk:
         send_to: Callable[[MemberId, bytes], object] | None = None,
         journal: "CallJournal | None" = None,
         numbers: Iterator[int] | None = None,
+        outsiders: bool = False,
     ) -> None:
         self.handler: Handler | None = None
         self.runner: Callable[[Handler, CallRequest], None] = self._run
@@ -92,6 +94,7 @@ class CallDesk:
         limits = CallLimits(body=max(0, largest - ENVELOPE))
         self._machine = Calls(member, limits, Notes(journal), numbers)
         self._machine.direct = send_to is not None
+        self._machine.outsiders = outsiders
         self._waiting: dict[int, asyncio.Future[CallAnswer]] = {}
         self._tasks: dict[Key, asyncio.Future[Result]] = {}
         self._flushing: asyncio.Task[None] | None = None

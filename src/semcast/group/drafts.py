@@ -6,8 +6,9 @@ from itertools import pairwise
 from typing import Literal
 
 from semcast.core.annotations import Annotation, Enumeration, Item
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import MemberId, MessageId
+from semcast.core.outgoing import Outgoing
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import Family
 from semcast.group.stacks import Parts

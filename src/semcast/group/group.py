@@ -15,8 +15,8 @@ from semcast.core.events import Purged
 from semcast.core.handover import Command, StateHooks
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.stack import Stack
-from semcast.core.turn import Watcher
 from semcast.core.views import View
+from semcast.core.watchers import Watcher
 from semcast.group.ahead import Ahead
 from semcast.group.calling import CallDesk
 from semcast.group.calls import CallingSide
@@ -56,7 +56,7 @@ class Group(SendingSide, CallingSide):
         _check_state(family, settings, state)
         self.name = name
         self.settings = settings
-        self._application = _running_loop()
+        self._application, self._thread = _running_loop(), threading.get_ident()
         parts = build(name, settings, state=state is not None)
         machine = parts.machine
         self._machine, self._clock = machine, machine.clock
@@ -106,8 +106,7 @@ class Group(SendingSide, CallingSide):
         self._over = asyncio.Event()  # nothing is left of it
         self._stopping: asyncio.Future[None] | None = None  # kept: a task that nobody holds may vanish
         self._entered = self._closed = self._wake_pending = False
-        self.wake_reader: Callable[[], object] = _nobody
-        """Called, in the loop's thread, when `poll` may have something: for a program without asyncio."""
+        self._wake_reader: Callable[[], object] = _nobody
 
     # Life
 
@@ -160,10 +159,11 @@ class Group(SendingSide, CallingSide):
         self._desk.end(GroupClosedError(f"{self.name} is closed"))
         self._gathering.seen.set()
         self._room.wake()
-        self._inbox.arrived.set()
+        self._inbox.arrived.ring_soon()
         try:
             await self._works.metrics.close()
             if not self._ended.is_set() and self._seat.failure is None:
+                self._seat.call(self._see_who_hears)
                 self._seat.leave()
                 with suppress(TimeoutError):  # the others will notice
                     async with asyncio.timeout(_LEAVE_PATIENCE):
@@ -174,6 +174,12 @@ class Group(SendingSide, CallingSide):
             await asyncio.shield(self._stopping)
         if self._seat.failure is not None:
             raise GroupError(f"{self.member} failed: {self._seat.failure}") from self._seat.failure
+
+    def _see_who_hears(self, stack: Stack, _now: Nanos) -> None:
+        """In the loop's thread: do not wait for an answer if there is nobody to give it."""
+        if stack.leaves_unheard() and not self._seat.handover.unsent:
+            with suppress(RuntimeError):  # the program has ended, and nobody waits
+                self._application.call_soon_threadsafe(self._ended.set)
 
     def discard(self) -> None:
         """Release sockets and folder of a group that is never entered."""
@@ -252,6 +258,11 @@ class Group(SendingSide, CallingSide):
     def poll(self) -> Sequence[GroupDelivery]:
         """The next list, if there is one yet. May be called from any thread, by one at a time."""
         return self._inbox.poll()
+
+    def wake_by(self, wake: Callable[[], object]) -> None:
+        """Have this called, in the loop's thread, when `poll` may have something: without asyncio."""
+        self._wake_reader = wake
+        self._handover.awaited += 1  # for ever: who polls does not say when it waits
 
     def dealt_with(self) -> None:
         """The program has dealt with what `poll` gave it, and comes back for more."""
@@ -340,13 +351,15 @@ class Group(SendingSide, CallingSide):
     # Between the threads
 
     def _wake_from_loop(self) -> None:
-        """In the loop's thread."""
-        self.wake_reader()
+        """In the thread that takes the turn."""
+        self._wake_reader()
         if self._wake_pending:
             return
         self._wake_pending = True
+        application = self._application
+        here = threading.get_ident() == self._thread  # a turn that the program takes itself
         with suppress(RuntimeError):  # the loop has ended, and nobody is left to be woken
-            self._application.call_soon_threadsafe(self._wake)
+            (application.call_soon if here else application.call_soon_threadsafe)(self._wake)
 
     def _wake(self) -> None:
         self._wake_pending = False
@@ -356,7 +369,6 @@ class Group(SendingSide, CallingSide):
         while answers:
             self._confirmations.answer(answers.popleft())
         self._gathering.seen.set()
-        self._inbox.arrived.set()
         self._room.wake()
         over = self._seat.failure is not None or self._seat.left is not None
         if self._seat.settled or over:
@@ -366,6 +378,7 @@ class Group(SendingSide, CallingSide):
                 self._works.log.failed(self._seat.failure)
             self._ended.set()
             self._end_confirmations()
+        self._inbox.arrived.ring()  # last: the program goes on before this returns
 
     def _end_confirmations(self) -> None:
         try:

@@ -14,6 +14,7 @@ from semcast.core.messages import Batch, PrivateMessage
 from semcast.core.reading import LONG
 from semcast.core.views import View
 from semcast.group.ahead import Ahead, Portion
+from semcast.group.bell import Bell
 from semcast.group.calling import CallDesk, Heard
 from semcast.group.errors import BacklogError, ConfigurationError, GroupError
 from semcast.group.events import GroupDelivery, GroupEvent
@@ -61,12 +62,13 @@ class Inbox:
     ) -> None:
         self.view: View | None = None
         """The latest view that the program has seen."""
-        self.arrived = asyncio.Event()
-        """Set when there may be something, or when it is over."""
+        self.arrived = Bell()
+        """Rings when there may be something, or when it is over."""
         self.caller: Callable[[], object] = asyncio.current_task
         """Tells who is calling: who reads must not wait in `send` for itself."""
         self._name = name
         self._handover = handover
+        handover.awaited = 0  # who waits says so
         self._seat = seat
         self._wake_loop = wake_loop
         self._is_over = is_over
@@ -315,9 +317,9 @@ class Inbox:
             if self._taken or self._handover:
                 await asyncio.sleep(0)
                 continue
-            self.arrived.clear()
-            if not self._handover:
-                await self.arrived.wait()
+            with self._awaiting():
+                if not self._handover:
+                    await self.arrived.wait()
 
     def _read_ahead(self) -> bool:
         """Take what there is, as far as it can be kept; returns whether that may go on."""
@@ -381,10 +383,20 @@ class Inbox:
         while not self:
             if self._is_over():
                 return False
-            self.arrived.clear()
-            if not self:
-                await self.arrived.wait()
+            with self._awaiting():
+                if not self:
+                    await self.arrived.wait()
         return True
+
+    @contextmanager
+    def _awaiting(self) -> Iterator[None]:
+        """A task looks whether there is something, and waits if not: it has to be woken."""
+        self.arrived.clear()
+        self._handover.awaited += 1  # before it looks: what comes from now on wakes it
+        try:
+            yield
+        finally:
+            self._handover.awaited -= 1
 
     def _note_views(self, deliveries: Sequence[GroupDelivery]) -> None:
         for each in deliveries:

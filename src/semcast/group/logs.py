@@ -20,7 +20,7 @@ from semcast.core.events import (
     ViewChange,
 )
 from semcast.core.ids import SECOND, MemberId, Nanos
-from semcast.core.turn import Onlooker
+from semcast.core.watchers import Onlooker
 from semcast.net.addresses import written
 from semcast.net.hub import Hub
 from semcast.wire import Malformed

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from semcast.core.certificates import Certificates
 from semcast.core.ids import Nanos
-from semcast.core.turn import Watcher
+from semcast.core.watchers import Watcher
 from semcast.group.errors import GroupError
 from semcast.net.addresses import LOOPBACK, Address, find_address, is_loopback, local_address
 from semcast.net.loop import DRIVERS, Drivers

@@ -8,8 +8,8 @@ import msgspec
 
 from semcast.core.handover import Handover, StateHooks
 from semcast.core.ids import MemberId
-from semcast.core.turn import Watcher
 from semcast.core.views import View
+from semcast.core.watchers import Watcher
 from semcast.group.drafts import Drafts
 from semcast.group.flow import FlowLog
 from semcast.group.logs import GroupLog, NetworkLog
@@ -108,6 +108,7 @@ class Machinery:
             str(parts.member), self.hub, group=group, source=lease.exchange, drivers=machine.drivers
         )
         self.seat.wake_loop = self.hub.wake = self.loop.wake
+        self.seat.push_loop = self.loop.wake if parts.disk is not None else self.loop.push
 
     def start(self) -> None:
         """Begin."""

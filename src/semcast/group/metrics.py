@@ -7,11 +7,11 @@ from contextlib import suppress
 import msgspec
 
 from semcast.core.events import Blocked, Delivery, Event, Unblocked, ViewChange
-from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND, MemberId, Nanos
+from semcast.core.outgoing import Outgoing
 from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
-from semcast.core.turn import Watcher
+from semcast.core.watchers import Watcher
 from semcast.group.errors import ConfigurationError
 from semcast.net.addresses import split_address
 from semcast.net.hub import Hub

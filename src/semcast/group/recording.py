@@ -24,10 +24,10 @@ from semcast.core.events import (
     ViewChange,
 )
 from semcast.core.events import Note as FamilyNote
-from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
-from semcast.core.turn import Watcher
+from semcast.core.outgoing import Outgoing
+from semcast.core.watchers import Watcher
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts

@@ -9,7 +9,7 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
-from semcast.group.errors import ConfigurationError
+from semcast.group.errors import ConfigurationError, GroupError
 from semcast.group.families import FAMILIES, Family, Site
 from semcast.group.machine import MACHINE, Machine
 from semcast.group.registry import PACKET_OVERHEAD
@@ -19,7 +19,7 @@ from semcast.net.addresses import Address, AddressError, family_of, meeting_poin
 from semcast.net.exchange import Sockets
 from semcast.net.keyfile import KeyFile
 from semcast.net.sharing import Lease
-from semcast.storage import LiveDisk, StorageError
+from semcast.storage import FullError, LiveDisk, StorageError
 from semcast.wire import DatagramCodec
 
 
@@ -126,6 +126,8 @@ def _build(
 def _open_disk(machine: Machine, group: str, settings: GroupSettings) -> LiveDisk:
     try:
         return machine.open_disk(Path(settings.data), group, settings.name)
+    except FullError as error:
+        raise GroupError(f"data: {error}") from error
     except StorageError as error:
         raise ConfigurationError(f"data: {error}") from error
 

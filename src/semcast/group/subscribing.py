@@ -18,7 +18,7 @@ from semcast.core.events import Answered, Away, Back, Event, Lost, Purged, Rejoi
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.messages import Batch, Message
 from semcast.core.stack import Stack
-from semcast.core.turn import Onlooker
+from semcast.core.watchers import Onlooker
 from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError, UnconfirmedError
 from semcast.group.events import GroupDelivery
 from semcast.group.group import Group

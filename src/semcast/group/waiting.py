@@ -46,7 +46,8 @@ class Room:
         self._changed = asyncio.Event()
         self._unwatched = 0  # messages that may be sent before the next look at the clock
         self._permits = 0  # small messages that may be sent before the next look at anything
-        self._yielded_at: Nanos = 0
+        self._in_a_row = False  # the loop has not gone round since something was sent
+        self._began_at: Nanos = 0  # when that was
 
     def wake(self) -> None:
         """There may be room, or no hope of any."""
@@ -74,7 +75,7 @@ class Room:
         if handover.reading.answers_first or not handover.room_for(count):
             return False
         if self._unwatched <= 0:
-            if self._clock() - self._yielded_at >= _TURN:
+            if self._busy_for() >= _TURN:
                 return False
             self._unwatched = _LOOK
         self._unwatched -= count
@@ -94,7 +95,6 @@ class Room:
                 raise SendTimeoutError(
                     f"{self._group}: no room to send for {timeout} s: {self._why()}"
                 ) from None
-            self._yielded_at = self._clock()  # others ran meanwhile
 
     async def outlast(
         self, answer: "asyncio.Future[Confirmed]", *, reading: bool, timeout: float | None = None
@@ -165,10 +165,19 @@ class Room:
         error.accepted = accepted
         raise error
 
+    def _busy_for(self) -> Nanos:
+        """How long messages have been sent in a row: nobody else could run since the first of them."""
+        now = self._clock()
+        if not self._in_a_row:
+            self._in_a_row, self._began_at = True, now
+            asyncio.get_running_loop().call_soon(self._others_ran)
+        return now - self._began_at
+
+    def _others_ran(self) -> None:
+        self._in_a_row = False
+
     async def _let_others_run(self) -> None:
         self._unwatched = _LOOK
-        now = self._clock()
-        if now - self._yielded_at >= _TURN:
+        if self._busy_for() >= _TURN:
             await asyncio.sleep(0)
-            self._yielded_at = self._clock()
             self._check_open()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from semcast.core.events import Event, Purged, Thinned, Unblocked
 from semcast.core.ids import Nanos
-from semcast.core.turn import Onlooker
+from semcast.core.watchers import Onlooker
 
 _MOST = 1 << 16
 """Receipts that are kept."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from semcast.core.handover import Handover
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Dest, Frame, Timer
+from semcast.core.outbox import Dest, Frame, Reach, Timer
 from semcast.core.stack import Stack
 from semcast.lab.application import Application, Keeper
 from semcast.lab.disk import Disk
@@ -94,9 +94,14 @@ class Lab:
         at = self.now + self._latency
         for dest, frames in self._runs(sends):
             data = None if self._codec is None else self._codec.encode(source, frames)
-            for name in (dest.name,) if isinstance(dest, MemberId) else self._others[source.name]:
+            for name in self._names(source, dest):
                 arriving = frames if data is None else self._decoded(data)
                 self.wire.append(Letter(source, name, arriving, at))
+
+    def _names(self, source: MemberId, dest: Dest) -> list[str]:
+        if isinstance(dest, MemberId):
+            return [dest.name]
+        return [member.name for member in dest] if isinstance(dest, tuple) else self._others[source.name]
 
     def step(self) -> None:
         """Carry the next letter; with bursts, all that arrive at the same moment."""
@@ -211,9 +216,9 @@ class Lab:
         return found
 
 
-def _place(send: tuple[Dest, Frame]) -> MemberId | None:
+def _place(send: tuple[Dest, Frame]) -> Dest:
     """Whom a frame is for; None for all others: in a lab there are no strangers."""
-    return send[0] if isinstance(send[0], MemberId) else None
+    return None if isinstance(send[0], Reach) else send[0]
 
 
 def _always(_source: str, _dest: str, _frame: Frame) -> bool:

@@ -14,10 +14,11 @@ from typing import Protocol
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Event
-from semcast.core.handover import Command, Handover, Outgoing
+from semcast.core.handover import Command, Handover
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.mailbox import Mailbox
 from semcast.core.outbox import Dest, Frame, Timer, Write
+from semcast.core.outgoing import Outgoing
 from semcast.core.stack import Stack
 from semcast.core.turn import Turn
 from semcast.lab.application import Application

@@ -3,6 +3,9 @@
 Each tenant is run when something happened at its sockets, when its application did something, or when it is
 due. What a tenant does in one run is bounded (datagrams of a burst, calls of its application, a list for its
 mailbox), so that one which is always busy leaves the others their turns.
+
+An application that hands over a message now and then need not wait until the thread is awake: where that
+sleeps, it takes the turn of its tenant itself. There is a lock that whoever takes turns holds.
 """
 
 import os
@@ -14,8 +17,14 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Protocol
 
-from semcast.core.ids import SECOND, Nanos
+from semcast.core.ids import MICROSECOND, SECOND, Nanos
 from semcast.net import memory, switching
+
+_NOW_AND_THEN: Nanos = 300 * MICROSECOND
+"""An application that handed something over less than this before, or did so the time before, leaves it to
+the thread, which takes many messages in one turn."""
+
+_EVER: Nanos = 1 << 62
 
 
 class Tenant(Protocol):
@@ -38,14 +47,24 @@ class Tenant(Protocol):
 
 
 class Tenancy:
-    """A tenant in a thread."""
+    """A tenant in a thread.
 
-    __slots__ = ("due", "filenos", "gone", "ready", "tenant", "woken")
+    Args:
+        tenant: who is driven.
+        feeds: whether it wakes others: its turn comes before theirs, so that they need not wait for another.
+    """
 
-    def __init__(self, tenant: Tenant) -> None:
+    __slots__ = ("due", "feeds", "filenos", "gone", "hurried", "pushed_at", "ready", "tenant", "woken")
+
+    def __init__(self, tenant: Tenant, *, feeds: bool = False) -> None:
         self.tenant = tenant
+        self.feeds = feeds
         self.woken = False
         """Its application did something. Set by any thread, before it wakes the thread of the tenant."""
+        self.pushed_at: Nanos = 0
+        """When its application last handed something over, and no turn was to come already."""
+        self.hurried = False
+        """Whether it did so soon after the time before."""
         self.due: Nanos = 0
         self.ready: list[int] = []
         """Sockets at which something happened."""
@@ -75,6 +94,9 @@ class Driving(Protocol):
     def wake(self, place: Tenancy) -> None:
         """The application of a tenant did something."""
 
+    def push(self, place: Tenancy) -> None:
+        """The same, and it should be done as soon as possible: in the thread of the application, perhaps."""
+
     def close(self) -> None:
         """Nobody is driven any more."""
 
@@ -96,6 +118,8 @@ class Driver:
         self._places: list[Tenancy] = []
         self._of: dict[int, Tenancy] = {}  # by socket
         self._moves: deque[tuple[Move, Tenancy]] = deque()  # who comes, goes, or has other sockets
+        self._turning = threading.Lock()
+        self._sleeps_until: Nanos = 0
         self._thread = threading.Thread(target=self._run, name=f"semcast {name}", daemon=True)
         switching.hasten()
         memory.keep()
@@ -135,6 +159,26 @@ class Driver:
             place.woken = True  # first: who falls asleep looks at it afterwards
             self.stir()
 
+    def push(self, place: Tenancy) -> None:
+        """The application handed something over: let it take the turn, where the thread sleeps."""
+        now = time.monotonic_ns()
+        hurried, place.hurried = place.hurried, now - place.pushed_at < _NOW_AND_THEN
+        place.pushed_at = now
+        idle = self._asleep and not hurried and not place.hurried
+        if not idle or not self._turning.acquire(blocking=False):
+            self.wake(place)
+            return
+        error: BaseException | None = None
+        try:
+            if place in self._places:
+                error = self._take_turn(now, place)
+        finally:
+            self._turning.release()
+        if self._moves or place.due < self._sleeps_until:
+            self.stir()
+        if error is not None and not isinstance(error, Exception):
+            raise error  # of the application: it was interrupted
+
     def stir(self) -> None:
         """Have the thread look, if it sleeps."""
         if self._asleep and self._wake_fd >= 0:
@@ -163,7 +207,7 @@ class Driver:
                 if self._closing and not self._places:
                     return
                 self._sleep(poll)
-                self._take_turns(poll)
+                self._take_turns()
         except BaseException as error:
             for place in self._places:
                 self._fail(poll, place, error)
@@ -175,11 +219,12 @@ class Driver:
     def _let_move(self, poll: select.epoll) -> None:
         while self._moves:
             move, place = self._moves.popleft()
-            move(poll, place)
+            with self._turning:
+                move(poll, place)
 
     def _come(self, poll: select.epoll, place: Tenancy) -> None:
         try:
-            self._places.append(place)
+            self._places.insert(0 if place.feeds else len(self._places), place)
             self._watch(poll, place)
             place.tenant.start(time.monotonic_ns())
             place.due = place.tenant.next_at()
@@ -200,16 +245,24 @@ class Driver:
                     self._of[fileno] = place
                     place.filenos.append(fileno)
 
-    def _take_turns(self, poll: select.epoll) -> None:
+    def _take_turns(self) -> None:
         for place in self._places:
-            now = time.monotonic_ns()
-            if place.ready or place.woken or place.due <= now:
-                ready, place.ready, place.woken = place.ready, [], False
-                try:
-                    place.tenant.run(now, ready)
-                    place.due = place.tenant.next_at()
-                except BaseException as error:
-                    self._fail(poll, place, error)
+            with self._turning:
+                now = time.monotonic_ns()
+                if place.ready or place.woken or place.due <= now:
+                    self._take_turn(now, place)
+
+    def _take_turn(self, now: Nanos, place: Tenancy) -> BaseException | None:
+        """Returns what it raised: then it is driven no more."""
+        ready, place.ready, place.woken = place.ready, [], False
+        try:
+            place.tenant.run(now, ready)
+            place.due = place.tenant.next_at()
+        except BaseException as raised:
+            error = raised
+            self._moves.append((lambda poll, place: self._fail(poll, place, error), place))
+            return error
+        return None
 
     def _fail(self, poll: select.epoll, place: Tenancy, error: BaseException) -> None:
         """One tenant ends with an error, and the others go on."""
@@ -227,8 +280,9 @@ class Driver:
 
     def _sleep(self, poll: select.epoll) -> None:
         """Wait for something to happen, and note for whom."""
-        self._asleep = True  # first: who comes from now on wakes it
-        timeout = self._pause()
+        with self._turning:  # who takes a turn afterwards sees how long the thread sleeps
+            self._asleep = True  # first: who comes from now on wakes it
+            timeout = self._pause()
         for fileno, _ in poll.poll(timeout):
             place = self._of.get(fileno)
             if place is not None:
@@ -241,10 +295,11 @@ class Driver:
         """How long nothing has to be done; None for until something happens."""
         if self._closing or self._moves:
             return 0.0
-        soonest: Nanos | None = None
+        self._sleeps_until = _EVER
         for place in self._places:
             if place.woken or not place.due:
                 return 0.0
-            if soonest is None or place.due < soonest:
-                soonest = place.due
-        return None if soonest is None else max(0.0, (soonest - time.monotonic_ns()) / SECOND)
+            self._sleeps_until = min(self._sleeps_until, place.due)
+        if self._sleeps_until == _EVER:
+            return None
+        return max(0.0, (self._sleeps_until - time.monotonic_ns()) / SECOND)

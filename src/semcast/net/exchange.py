@@ -167,7 +167,7 @@ class Exchange:
         with self._boarding:
             self._riders += 1
             if self._driver is None:
-                self._driver, self._place = driver, Tenancy(self)
+                self._driver, self._place = driver, Tenancy(self, feeds=True)
                 driver.add(self._place)
             assert self._driver is driver, "the hubs of an exchange are driven by one thread"
 

@@ -334,20 +334,22 @@ class Hub:
     # Out
 
     def send(self, sends: Sequence[tuple[Dest, Frame]]) -> None:
-        """To one member each, or to everybody. What cannot be brought is lost, as on any network."""
+        """To some members, or to everybody. What cannot be brought is lost, as on any network."""
         for dest, run in groupby(sends, key=itemgetter(0)):
             frames = [frame for _, frame in run]
-            if isinstance(dest, MemberId):
-                address = self._book.find(dest)
-                if address is None:
-                    self.stats.unknown_destination += 1
-                    continue
-                self._send(frames, (address,))
+            if isinstance(dest, MemberId | tuple):
+                self._send(frames, self._addresses((dest,) if isinstance(dest, MemberId) else dest))
                 continue
             self._send(frames, self._meeting if self._together else self._book.targets())
             if dest is Reach.ANYBODY:
                 self.announce(frames)
                 self._introducing = self._introducing or not self._meeting
+
+    def _addresses(self, members: tuple[MemberId, ...]) -> list[Address]:
+        """Where these are, as far as is known."""
+        found = [address for address in map(self._book.find, members) if address is not None]
+        self.stats.unknown_destination += len(members) - len(found)
+        return found
 
     def announce(self, frames: Sequence[Frame]) -> None:
         """Tell those who are not known yet: at the meeting point, and where others may be."""

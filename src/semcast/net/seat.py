@@ -5,12 +5,14 @@ from typing import Protocol
 
 from semcast.core.certificates import Certificates
 from semcast.core.events import Delivery, Left
-from semcast.core.handover import Command, Handover, Outgoing
+from semcast.core.handover import Command, Handover
 from semcast.core.holdup import Holdup
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Dest, Frame, Timer, Write
+from semcast.core.outgoing import Outgoing
 from semcast.core.stack import Stack
-from semcast.core.turn import Renew, Turn, Watcher
+from semcast.core.turn import Renew, Turn
+from semcast.core.watchers import Watcher
 from semcast.net.alarms import Alarms
 from semcast.wire.status import MAX_REASON, Status
 
@@ -133,6 +135,8 @@ class Seat:
         """What ended it, if something went wrong."""
         self.wake_loop: Callable[[], None] = _nobody
         """Set by whoever runs the loop: called when the application did something."""
+        self.push_loop: Callable[[], None] = _nobody
+        """The same where it waits for a message to leave: it may take the turn itself."""
         self._effects = Effects(wake_application, disk)
         self._turn = Turn(
             member,
@@ -151,12 +155,12 @@ class Seat:
     def send(self, outgoing: Outgoing) -> None:
         """Hand messages over."""
         self.handover.send(outgoing)
-        self.wake_loop()
+        self.push_loop()
 
     def send_plain(self, payload: bytes) -> None:
         """Hand over one message that says nothing about others."""
         self.handover.send_plain(payload)
-        self.wake_loop()
+        self.push_loop()
 
     def call(self, command: Command) -> None:
         """Have something done to the stack, in the loop's thread."""
@@ -171,7 +175,8 @@ class Seat:
     def take(self, now: Nanos) -> Sequence[Delivery]:
         """The next list for the application; there is room for another one then."""
         taken = self.handover.take(now)
-        self.wake_loop()
+        if self.handover.heeded:
+            self.wake_loop()
         return taken
 
     def reform(self, view: int) -> None:

@@ -217,12 +217,10 @@ class PurgingBuffer:
         >>> [(batch.sender.name, batch.last) for batch in buffer.pop_run(q, 1)], len(buffer)
         ([('q', 1)], 3)
         """
-        taken: list[Batch] = []
-        while self._entries or self._fresh:
-            oldest = self._oldest()
-            if oldest.sender != sender or oldest.first > last:
-                break
-            taken += self.pop(min(oldest.last, last) - oldest.first + 1)
+        taken = self._pop_oldest(sender, last)
+        fresh = self._fresh
+        while fresh and not self._entries and fresh[0].sender == sender and fresh[0].first <= last:
+            self._pop_fresh(min(fresh[0].last, last) - fresh[0].first + 1, taken)
         if taken and taken[-1].last == last:
             return taken
         self._settle()
@@ -236,16 +234,24 @@ class PurgingBuffer:
             for key, batch, upto in found
         ]
 
-    def _oldest(self) -> Batch:
+    def _pop_oldest(self, sender: MemberId, last: int) -> list[Batch]:
+        """The same of what is oldest among the entries."""
+        taken: list[Batch] = []
         entries, order = self._entries, self._order
-        if not entries:
-            return self._fresh[0]
-        while True:
+        while entries:
             if not order:
                 order.extend(entries)
-            if order[0] in entries:
-                return entries[order[0]]
-            order.popleft()
+            batch = entries.get(order[0])
+            if batch is None:
+                order.popleft()
+            elif batch.sender != sender or batch.first > last:
+                break
+            elif batch.last > last:
+                taken.append(self._cut(order[0], batch, last))
+                break
+            else:
+                taken.append(self._remove(order.popleft()))
+        return taken
 
     def trim(self, upto: int) -> list[Batch]:
         """Remove and return the messages up to `upto` (of a buffer for one sender)."""

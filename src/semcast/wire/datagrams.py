@@ -8,12 +8,16 @@ import enum
 import hashlib
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Protocol, Union
+from functools import reduce
+from operator import or_
+from types import GenericAlias
+from typing import Protocol
 
 import msgspec
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
+from semcast.wire.decoded import Datagram
 from semcast.wire.status import Contacts, GoOn, Probe, Probed, Status
 
 VERSION = 1
@@ -25,7 +29,7 @@ _ARRAY16 = 0xDC
 _ONE = _COUNT.pack(_ARRAY16, 1)
 _PAIR = b"\x92"
 MAX_FRAMES = 0xFFFF
-_SOURCES = 8
+_SOURCES = 4096
 """Sources of which it is known how their datagrams begin."""
 GROUP_AT = slice(1, 9)
 """Where every datagram, sealed or not, and every piece of one names its group."""
@@ -46,13 +50,6 @@ class Malformed(enum.Enum):
     REPLAYED = "replayed"
     STALE = "of an old session"
     ELSEWHERE = "not from where its sender is"
-
-
-class Datagram(msgspec.Struct, frozen=True, gc=False):
-    """A decoded datagram."""
-
-    source: MemberId
-    frames: list[Frame]
 
 
 class DatagramCodec(Protocol):
@@ -98,13 +95,15 @@ class Codec:
     ) -> None:
         self.limit = limit
         self._encoder = msgspec.msgpack.Encoder()
-        known = list[Union[Status, Contacts, Probe, Probed, GoOn, *frames]]  # type: ignore[valid-type]
+        # Made at run time: mypy (and so the compiled wheel) would read `list[...]` as the alias of a type.
+        known = GenericAlias(list, reduce(or_, (Status, Contacts, Probe, Probed, GoOn, *frames)))
         self._decoder: msgspec.msgpack.Decoder[tuple[MemberId, list[Frame]]]
-        self._decoder = msgspec.msgpack.Decoder(tuple[MemberId, known])
+        self._decoder = msgspec.msgpack.Decoder(GenericAlias(tuple, (MemberId, known)))
         self._frames_decoder: msgspec.msgpack.Decoder[list[Frame]] = msgspec.msgpack.Decoder(known)
         # How the datagrams of sources that were heard begin, and where the last one was from: often the next
         # is from there, too.
         self._beginnings: dict[bytes, MemberId] = {}
+        self._lengths: list[int] = []  # that beginnings have: few, as no name is long
         self._heard: tuple[bytes, MemberId] | None = None
         self.group = fingerprint(group, members)
         """What its datagrams call it."""
@@ -157,10 +156,12 @@ class Codec:
 
     def _recall(self, data: bytes) -> tuple[bytes, MemberId] | None:
         """Whether another source that was heard lately begins like this."""
-        for known in self._beginnings.items():
-            if data.startswith(known[0]):
-                self._heard = known
-                return known
+        for length in self._lengths:
+            beginning = data[:length]
+            source = self._beginnings.get(beginning)
+            if source is not None:
+                self._heard = heard = beginning, source
+                return heard
         return None
 
     def _decode(self, data: bytes) -> Datagram | Malformed:
@@ -180,7 +181,10 @@ class Codec:
         if data.startswith(beginning):
             if len(self._beginnings) >= _SOURCES:
                 self._beginnings.clear()
+                self._lengths.clear()
             self._beginnings[beginning] = source
+            if len(beginning) not in self._lengths:
+                self._lengths.append(len(beginning))
             self._heard = beginning, source
         return Datagram(source, frames)
 

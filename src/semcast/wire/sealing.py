@@ -17,14 +17,13 @@ from cryptography.exceptions import InvalidTag
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Frame
-from semcast.wire.datagrams import GROUP_AT, SEALED_VERSION, VERSION, Codec, Datagram, Malformed
+from semcast.wire.datagrams import SEALED_VERSION, VERSION, Codec, Malformed
+from semcast.wire.decoded import Datagram
 from semcast.wire.keyring import Aead, Key, Keyring
 from semcast.wire.sessions import TOLERANCE, Millis, Session, Sessions
 
 _LABEL = struct.Struct(">B8s4s8sQ")
 _COUNTER = struct.Struct(">Q")
-_KEY_AT = slice(9, 13)
-_STARTED_AT = 21
 _HEADER_BYTES = _LABEL.size + _COUNTER.size
 _TAG_BYTES = 16
 OVERHEAD = _HEADER_BYTES + _TAG_BYTES
@@ -106,12 +105,12 @@ class Sealer:
             return Malformed.TRUNCATED
         if data[0] != SEALED_VERSION:
             return Malformed.UNSEALED if data[0] == VERSION else Malformed.VERSION
-        if data[GROUP_AT] != self._group:
+        _, group, wire_id, _, started = _LABEL.unpack_from(data)
+        if group != self._group:
             return Malformed.GROUP
-        key = self.keyring.find(data[_KEY_AT])
+        key = self.keyring.find(wire_id)
         if key is None:
             return Malformed.KEY
-        (started,) = _COUNTER.unpack_from(data, _STARTED_AT)
         if not self.sessions.plausible(started):
             return Malformed.STALE
         label = data[: _LABEL.size]

@@ -4,9 +4,9 @@ import pytest
 from tests.protocols.vsync.vsynclab import MS, Lab, Node, group
 
 from semcast.core.events import Confirmed
-from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND
 from semcast.core.outbox import Frame
+from semcast.core.outgoing import Outgoing
 from semcast.protocols.vsync import DetectorSettings, Order
 from semcast.protocols.vsync.frames import InView, Received
 

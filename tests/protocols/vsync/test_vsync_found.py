@@ -25,7 +25,7 @@ from semcast.protocols.vsync.frames import (
     Superseded,
     Welcome,
 )
-from semcast.protocols.vsync.token import SetsOrder
+from semcast.protocols.vsync.sets_order import SetsOrder
 
 encode = msgspec.msgpack.encode
 A, B, C, STRANGER = (MemberId(name) for name in ("a", "b", "c", "x"))

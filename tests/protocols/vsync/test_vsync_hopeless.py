@@ -1,8 +1,5 @@
 """Members that are heard by some only: who of two goes, and that never too many do."""
 
-from types import SimpleNamespace
-from typing import Any, cast
-
 from tests.protocols.vsync.vsynclab import Node, group, settings
 
 from semcast.core import MemberId
@@ -13,10 +10,16 @@ from semcast.protocols.vsync.stream import ViewStream
 A, B, C = MEMBERS = tuple(MemberId(name) for name in "abc")
 
 
-def view(*heard: MemberId) -> ViewStream:
-    """As far as it matters here."""
-    stream = SimpleNamespace(frozen=False, members=MEMBERS, heard={MEMBERS.index(member) for member in heard})
-    return cast("ViewStream", cast("Any", stream))
+class Heard(ViewStream):
+    """A stream of which only matters who was heard in it."""
+
+    def __init__(self, *heard: MemberId) -> None:
+        self.members = MEMBERS
+        self.heard = {MEMBERS.index(member) for member in heard}
+
+    @property
+    def frozen(self) -> bool:
+        return False
 
 
 def test_who_was_heard_in_the_last_view_is_given_another_one() -> None:
@@ -24,19 +27,19 @@ def test_who_was_heard_in_the_last_view_is_given_another_one() -> None:
     silent: set[MemberId] = set()
     hopeless = Hopeless(B, settings(), silent.__contains__)
     hopeless.begin(MEMBERS, MEMBERS)
-    assert hopeless.found(0, view(A, C)) == {}
+    assert hopeless.found(0, Heard(A, C)) == {}
     silent.add(A)
     hopeless.begin(MEMBERS, [], heard=[A, C])
-    assert hopeless.found(0, view(C)) == {}
+    assert hopeless.found(0, Heard(C)) == {}
     hopeless.begin(MEMBERS, [], heard=[C])
-    assert hopeless.found(0, view(C)) == {B: "not heard by all"}
+    assert hopeless.found(0, Heard(C)) == {B: "not heard by all"}
 
 
 def test_who_joined_and_was_never_heard_has_used_up_its_first_view() -> None:
     silent = {C}
     hopeless = Hopeless(A, settings(), silent.__contains__)
     hopeless.begin(MEMBERS, [C])
-    assert hopeless.found(0, view(B)) == {C: "not heard by all"}
+    assert hopeless.found(0, Heard(B)) == {C: "not heard by all"}
 
 
 def test_not_all_are_put_out() -> None:

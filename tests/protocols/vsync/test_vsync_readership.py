@@ -7,8 +7,8 @@ from tests.protocols.vsync.vsynclab import MS
 
 from semcast.core import MemberId
 from semcast.core.events import Left
-from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND
+from semcast.core.outgoing import Outgoing
 from semcast.protocols.vsync import VirtualSynchrony
 from semcast.protocols.vsync.readership import UNREAD
 from semcast.sim.mutants.programs import ViewsUncounted
@@ -181,7 +181,7 @@ def many_views(kind: type[Program]) -> tuple[int, bool]:
         y.leave()
         lab.run(300 * MS)
     mailbox = x.seat.handover.mailbox
-    return len(mailbox._lists), x.stack.phase() != "left"
+    return len(mailbox.lists), x.stack.phase() != "left"
 
 
 def test_views_that_a_program_does_not_take_are_bounded_though_it_sends() -> None:

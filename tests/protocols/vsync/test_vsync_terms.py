@@ -7,8 +7,8 @@ from tests.protocols.vsync.vsynclab import Lab, group
 
 from semcast.core import Event
 from semcast.core.events import Left, NotAdmitted
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import SECOND
-from semcast.core.stack import HeldBack
 from semcast.protocols.vsync import Engine, Flush, Order
 from semcast.sim.mutants.vsync_life import TermsIgnored
 

@@ -6,9 +6,10 @@ from tests.protocols.vsync.vsynclab import MS, Lab, Node
 
 from semcast.core import Annotation, Batch
 from semcast.core.events import Delivery
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import SECOND
 from semcast.core.mailbox import Mailbox
+from semcast.core.outgoing import Outgoing
 from semcast.lab import EVERYTHING, Seat
 from semcast.protocols.vsync import VirtualSynchrony, VsyncSettings
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from semcast.core import Annotation, Batch, Event, Frame, MemberId, Nanos, Outbox
 from semcast.core.events import Delivery, ViewChange
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import MILLISECOND, SECOND
+from semcast.core.outgoing import Outgoing
 from semcast.lab import Disk, Keeper, Seat
 from semcast.lab import Lab as Bench
 from semcast.protocols.vsync import DetectorSettings, VirtualSynchrony, VsyncSettings

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, TransitionalView, ViewChange
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.stack import HeldBack
 from semcast.core.views import View
 from semcast.protocols.ring.frames import ConfId, Packet
 from semcast.protocols.ring.leaving import Leaving

@@ -9,11 +9,10 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
 
-import msgspec
-
 from semcast.core.annotations import Annotation, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
+from semcast.protocols.ring.draft import Draft
 from semcast.protocols.ring.frames import Part
 from semcast.wire.annotations import WireAnnotation, from_wire, to_wire
 
@@ -24,20 +23,10 @@ MAX_NOTED = 1024
 PART_OVERHEAD = 12
 PAYLOAD_OVERHEAD = 3
 ITEM_OVERHEAD = 3
+_FEW = 16
+"""Who has more messages to send is better off with full packets."""
 _LONG_RUN, _LARGE_RUN = 4096, 1 << 20
 """Messages and bytes after which a new run begins, so that what has left does not lie about for long."""
-
-
-class Draft(msgspec.Struct, frozen=True, gc=False):
-    """A packet to be: what is in it, but not its number."""
-
-    safe: bool
-    parts: list[Part]
-    whole: list[Part]
-    """The messages that end in this packet, those in fragments put together."""
-    messages: int
-    bytes: int
-    """Payload bytes in the packet."""
 
 
 class _Run:
@@ -103,9 +92,10 @@ class SendQueue:
 
     @property
     def brief(self) -> bool:
-        """Whether all that waits fits in one packet, and nothing of it has to be safe."""
+        """Whether all that waits is few messages for one packet, and nothing of it has to be safe."""
         return (
             not self._full
+            and self.messages <= _FEW
             and len(self._runs) == 1
             and not self._runs[0].pieces
             and not self._runs[0].safe
@@ -368,7 +358,9 @@ def batches_of(sender: MemberId, parts: Sequence[Part]) -> list[Batch]:
         head = parts[start]
         payloads, items = head.payloads, head.items
         if stop > start + 1:
-            payloads = [payload for part in parts[start:stop] for payload in part.payloads]
+            payloads = []
+            for part in parts[start:stop]:
+                payloads += part.payloads
             if items is not None:
                 items = [item for part in parts[start:stop] for item in part.items or ()]
         note = None if head.annotation is None else from_wire(head.annotation)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
-from semcast.core.stack import HeldBack
 from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.frames import Packet, Token, TokenWanted
 from semcast.protocols.ring.leaving import Leaving
@@ -29,8 +29,16 @@ from semcast.protocols.ring.states import State
 _STUCK: Nanos = MILLISECOND
 _FEW = 4
 """Packets of a visit that leave before the token even on an accelerated ring."""
-_BRIEF_VISIT = 16
-"""Packets that a member sends one by one before it lets go of the token."""
+_BRIEF_VISIT = 64
+"""Packets that a member sends one by one before it lets go of the token, at most."""
+_HASTY_VISIT = 4
+"""Of these, packets that may leave in less than `_HASTE` after the one before: who has more to send fills
+packets while the token goes round."""
+_HASTE: Nanos = MILLISECOND // 2
+_LONG_VISIT = 10
+"""Such a visit lasts for so many times `linger` at most; it ends before if nothing was sent for one."""
+_SELDOM = 3
+"""After so many times `linger` it is looked again whether anything was sent: each look costs a turn."""
 
 
 class Rotation:
@@ -66,10 +74,15 @@ class Rotation:
         self._several = len(order.members) > 1
         self._closed_by = -1  # the rank of who had lowered `aru` when the window was closed
         self._lingered = 0  # packets sent since, which the token held counts already
+        self._brief = min(_BRIEF_VISIT, member.settings.visit)
+        self._hasty = 0  # of these, soon after the one before
+        self._lingered_at: Nanos = 0  # when the last of them left
+        self._linger_ends: Nanos = 0  # whatever there is to send
         self._idle = False  # when the token was here last, there was nothing new
         self._quiet = False  # nobody had sent anything for a rotation; some had yet to say that they have all
         self._last_seen: tuple[int, int, list[Span]] | None = None
         self._wanted = False  # asked for the token since the last visit
+        self._wanted_at: Nanos = 0  # when it asked last
         self._asked = False  # was asked for it before it came
 
     def works(self) -> bool:
@@ -89,6 +102,8 @@ class Rotation:
             self._passing.heard(now, order.highest_seq)
         if order.my_aru > before:
             self._outlet.pump(now, order)
+        if self._settings.linger and (self._wanted or order.highest_seq > order.my_aru) and self.works():
+            self._ask_for_token(now)  # who lingers does not know that something is missing here, or wanted
 
     # The token
 
@@ -106,13 +121,13 @@ class Rotation:
             self._stats.malformed += order.forget_above(token.seq)
         passing.accept(now, token)
         self.stop = self._stop_on(now, token)
-        self._lingered = 0
+        self._lingered = self._hasty = 0
         asked, hold = self._asked, self.hold_for(token)
         if hold:
             self.held = token
             passing.acknowledge(source, token)
             self._out.set_timer(RingTimer.HOLD, now + hold)
-        elif not asked and self._idle and self._lingers():
+        elif not asked and self._lingers(token):
             self._send_held(now, token)
         else:
             if self._idle and not self._has_to_send():
@@ -204,7 +219,7 @@ class Rotation:
         for packet in answers:
             stats.retransmitted += 1
             multicast(out, packet, size)
-        lingered, self._lingered = self._lingered, 0
+        lingered, self._lingered, self._hasty = self._lingered, 0, 0
         began = token.seq - lingered
         shared = token.pressing not in (-1, order.rank)
         room = flow.allowance(began, token.aru, token.fcc, shared=shared) - len(answers) - lingered
@@ -266,27 +281,57 @@ class Rotation:
         if len(order.members) == 1:
             self._send_alone(now)
         elif self.held is not None:
-            if self._idle and self._lingers():
+            if self._lingers(self.held):
                 self._send_held(now, self.held)
             else:
                 self.release_held(now)
-        elif (self._idle or self._quiet) and not self._wanted and (order.rank != 0 or settings.linger):
-            self._wanted = True
-            if settings.linger:  # whoever has sent something lately may have it
-                self._out.multicast(TokenWanted(order.conf))
-            else:
-                self._out.send(order.members[0], TokenWanted(order.conf))
+        elif order.rank != 0 or settings.linger:
+            self._ask_for_token(now)
+
+    def _ask_for_token(self, now: Nanos) -> None:
+        """Once, or again where it may have been lost; and only if the token may rest somewhere."""
+        linger = self._settings.linger
+        again = linger > 0 and now - self._wanted_at >= linger
+        if not (self._idle or self._quiet) or self.held is not None or (self._wanted and not again):
+            return
+        self._wanted, self._wanted_at = True, now
+        wish = TokenWanted(self.order.conf)
+        if linger:  # whoever has sent something lately may have it
+            self._out.multicast(wish)
+        else:
+            self._out.send(self.order.members[0], wish)
 
     def on_token_wanted(self, now: Nanos) -> None:
         """Somebody has something to send: let go of the token, or of the next one."""
         self._asked = self.held is None
         self.release_held(now)
 
-    def _lingers(self) -> bool:
-        """Whether what there is to send may leave at once, and the token stay for what comes next."""
+    def on_hold_timer(self, now: Nanos) -> None:
+        """Go on with the token, unless it is in use."""
+        linger = self._settings.linger
+        in_use = self.held is not None and self._lingered and now - self._lingered_at < linger
+        if in_use and now < self._linger_ends:
+            self._out.set_timer(RingTimer.HOLD, min(now + _SELDOM * linger, self._linger_ends))
+        else:
+            self.release_held(now)
+
+    def hurry(self, now: Nanos) -> None:
+        """Somebody here waits to know that all have what was sent: the token must not stay."""
+        if self.order.confirmed_aru < self._sending.last_safe:
+            self.release_held(now)
+
+    def _lingers(self, token: Token) -> bool:
+        """Whether what there is to send may leave at once, and the token stay for what comes next.
+
+        Not where somebody waits for the token to go round.
+        """
         return (
             self._settings.linger > 0
-            and self._lingered < _BRIEF_VISIT
+            and self._idle
+            and self._lingered < self._brief
+            and self._hasty < _HASTY_VISIT
+            and token.pressing in (-1, self.order.rank)
+            and self.order.confirmed_aru >= self._sending.last_safe
             and self._leaving.cause is None
             and self._has_to_send()
             and self._sending.queue.brief
@@ -297,8 +342,13 @@ class Rotation:
         packets = self._sending.number(self.order, token.seq, 1)
         multicast(self._out, packets[0], self._settings.packet_bytes)
         if not self._lingered:
-            self._out.set_timer(RingTimer.HOLD, now + self._settings.linger)
+            settings = self._settings
+            self._linger_ends = now + min(_LONG_VISIT * settings.linger, settings.token_loss // 4)
+            self._out.set_timer(RingTimer.HOLD, now + settings.linger)
+        elif now - self._lingered_at < _HASTE:
+            self._hasty += 1
         self._lingered += 1
+        self._lingered_at = now
         self.held = msgspec.structs.replace(token, seq=token.seq + 1)
         self._wanted = False
         self._outlet.due = True

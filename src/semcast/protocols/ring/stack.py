@@ -7,10 +7,11 @@ from typing import ClassVar
 from semcast.core.annotations import Annotation
 from semcast.core.certificates import Certificates
 from semcast.core.events import Delivery
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.reader import Reader
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.views import View
 from semcast.protocols.pieces import Piece
 from semcast.protocols.ring.formation import Formation
@@ -141,11 +142,12 @@ class Ring(Stack):
         """The same for messages of which each has an annotation."""
         return self.operation.multicast(now, payloads, annotations, safe=safe)
 
-    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002
+    def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:
         """About the message queued last; positions are numbers of packets."""
         sending = self.operation.sending
         due = sending.answers.ask(ticket, sending.queue.last, safe=safe)
         sending.last_safe = max(sending.last_safe, due)
+        self.operation.rotation.hurry(now)
 
     def settle_confirmations(self) -> None:
         """Look how far the current configuration has come."""
@@ -321,7 +323,7 @@ class Ring(Stack):
         if timer is RingTimer.RETRANSMIT:
             self.formation.on_retransmit_timer(now)
         elif timer is RingTimer.HOLD:
-            self.operation.rotation.release_held(now)
+            self.operation.rotation.on_hold_timer(now)
         elif timer is RingTimer.TOKEN_LOSS:
             self._on_token_loss_timer(now)
         elif timer is RingTimer.PRESENCE:

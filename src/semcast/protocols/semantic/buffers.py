@@ -11,6 +11,7 @@ Nobody else changes `occupancy`: at any time it is what is found in the buffers.
 
 from collections import deque
 from collections.abc import Sequence
+from typing import ClassVar
 
 from semcast.core.events import Purged
 from semcast.core.ids import MemberId, MessageId
@@ -41,7 +42,7 @@ class Buffers:
         backlog: of the program; by default one for these messages alone.
     """
 
-    retention: type[Retention] = Retention
+    retention: ClassVar[type[Retention]] = Retention
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Buffers:
         self.members = tuple(members)
         self.settings = settings
         self._uniform = settings.uniform
-        self.order: InSequence = InSequence(self)
+        self.order: InSequence = InSequence(self.append)
         """When messages that are queued go where the application takes them."""
         self.ranks = {member: rank for rank, member in enumerate(self.members)}
         self.frozen = False

@@ -1,22 +1,15 @@
 """Orders: when messages that are queued go where the application takes them."""
 
-from typing import Protocol
+from collections.abc import Callable
 
 from semcast.core.messages import Batch
-
-
-class Lines(Protocol):
-    """Where an order puts what may be delivered."""
-
-    def append(self, batch: Batch) -> None:
-        """Line up for the application."""
 
 
 class InSequence:
     """The order of S-RM: each sender's messages as they are queued. The base of all other orders."""
 
-    def __init__(self, lines: Lines) -> None:
-        self.lines = lines
+    def __init__(self, line_up: Callable[[Batch], None]) -> None:
+        self._hand_on = line_up
 
     def head(self) -> bytes:
         """For the next messages of this member."""
@@ -35,7 +28,7 @@ class InSequence:
 
     def accept(self, rank: int, part: Batch) -> None:  # noqa: ARG002
         """Messages were queued."""
-        self.lines.append(part)
+        self._hand_on(part)
 
     def skipped(self, rank: int, seq: int, head: bytes) -> None:
         """A message that is known to be purged, and had this head, will not be queued."""

@@ -14,15 +14,17 @@ stops stability, and senders block; so they do where somebody has set otherwise 
 
 from collections.abc import Sequence
 from random import Random
+from typing import ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import NotAdmitted, ViewChange
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.reader import Reader
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.obsolescence import Purging
@@ -44,9 +46,8 @@ _SLOWEST = 8
 class SemanticMulticast(Stack):
     """One member of a group with static membership; `members` is the same list everywhere."""
 
-    reserves = True
-    buffers_kind: type[Buffers] = Buffers
-    exchange_kind: type[Exchange] = Exchange
+    buffers_kind: ClassVar[type[Buffers]] = Buffers
+    exchange_kind: ClassVar[type[Exchange]] = Exchange
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: Settings, rng: Random, out: Outbox

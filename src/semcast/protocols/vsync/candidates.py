@@ -9,6 +9,7 @@ come back for as long as the link is dead.
 
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
+from typing import ClassVar
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.backoff import CAP, Backoff
@@ -38,7 +39,7 @@ class Candidates:
         rng: where chance comes from.
     """
 
-    backoff_kind: type[Backoff] = Backoff
+    backoff_kind: ClassVar[type[Backoff]] = Backoff
 
     def __init__(self, period: Nanos, silence: Nanos, rng: Random) -> None:
         self.novice_until: Nanos = 0

@@ -62,6 +62,11 @@ class Epochs:
         return iter(self._epochs)
 
     @property
+    def oldest(self) -> Epoch | None:
+        """The view that the application is in, or is about to enter; None before the first."""
+        return self._epochs[0] if self._epochs else None
+
+    @property
     def newest(self) -> Epoch:
         """The current view."""
         return self._epochs[-1]

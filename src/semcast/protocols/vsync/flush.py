@@ -11,6 +11,7 @@ sent: else a decision of theirs, still under way, might contradict what the livi
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -68,7 +69,7 @@ class Program(msgspec.Struct, frozen=True):
 class ViewChange:
     """One member's part in changing one view. After every call look at `change`."""
 
-    consensus: type[Consensus] = Consensus
+    consensus: ClassVar[type[Consensus]] = Consensus
 
     def __init__(
         self,

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from random import Random
 
 from semcast.core.events import NotAdmitted
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
-from semcast.core.stack import HeldBack
 from semcast.protocols.pieces import Courier
 from semcast.protocols.vsync.flush import first_position, next_reformed
 from semcast.protocols.vsync.founding import FAR, Founding, sound_members

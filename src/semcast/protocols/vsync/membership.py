@@ -1,11 +1,10 @@
 """Who is in the group: looking for it, founding it, joining, leaving; one view after the other."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from random import Random
+from typing import ClassVar
 
-from semcast.core.certificates import Certificates
 from semcast.core.confirming import Confirming
 from semcast.core.events import Left, Minority
 from semcast.core.events import ViewChange as Installed
@@ -13,6 +12,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
 from semcast.core.quorum import is_quorum
 from semcast.core.reader import Reader
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.backoff import CAP
@@ -80,21 +80,21 @@ def order_of(settings: VsyncSettings) -> OrderFactory:
     return TokenOrder if settings.engine is Engine.TOKEN else BatchOrder
 
 
-class Membership(ABC):
+class Membership(Stack):
     """The views of one member. Only one is current; earlier ones may wait for the application."""
 
-    backlog_kind: type[Backlog] = Backlog
-    stops_kind: type[Stops] = Stops
-    view_stream: type[ViewStream] = ViewStream
-    view_change: type[ViewChange] = ViewChange
-    courier_kind: type[Courier] = Courier
-    ledger_kind: type[Ledger] = Ledger
-    transfer_kind: type[StateTransfer] = StateTransfer
-    founding_kind: type[Founding] = Founding
-    candidates_kind: type[Candidates] = Candidates
-    serving_kind: type[Serving] = Serving
-    readership_kind: type[Readership] = Readership
-    provision_kind: type[Provision] = Provision
+    backlog_kind: ClassVar[type[Backlog]] = Backlog
+    stops_kind: ClassVar[type[Stops]] = Stops
+    view_stream: ClassVar[type[ViewStream]] = ViewStream
+    view_change: ClassVar[type[ViewChange]] = ViewChange
+    courier_kind: ClassVar[type[Courier]] = Courier
+    ledger_kind: ClassVar[type[Ledger]] = Ledger
+    transfer_kind: ClassVar[type[StateTransfer]] = StateTransfer
+    founding_kind: ClassVar[type[Founding]] = Founding
+    candidates_kind: ClassVar[type[Candidates]] = Candidates
+    serving_kind: ClassVar[type[Serving]] = Serving
+    readership_kind: ClassVar[type[Readership]] = Readership
+    provision_kind: ClassVar[type[Provision]] = Provision
 
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox) -> None:
         settings.check()
@@ -103,8 +103,6 @@ class Membership(ABC):
         self.out = out
         self._courier = self.courier_kind(out)
         self.stats = Statistics()
-        self.certificates: Certificates | None = None
-        """Where to note what comes before messages, if somebody records."""
         self.stream: ViewStream | None = None
         """Of the current view."""
         self.state = State.JOINING
@@ -365,10 +363,6 @@ class Membership(ABC):
         for source, frame in early:
             self.on_frame(now, source, frame)
         self._look_after_members(now)
-
-    @abstractmethod
-    def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
-        """A frame arrived."""
 
     def _shift_to(self, state: State, cause: Cause) -> None:
         assert MOVES.get((self.state, cause)) is state, f"{self.state} -> {state} because of {cause}"

@@ -80,10 +80,9 @@ class Lines(Protocol):
 class FifoOrder(InSequence):
     """As they are queued: each sender's messages in sequence. The base of the other orders."""
 
-    lines: Lines
-
     def __init__(self, lines: Lines, view: int, position: int) -> None:
-        super().__init__(lines)
+        super().__init__(lines.append)
+        self.lines = lines
         self.view = view
         self.position = position
         """How many messages the total order has counted."""

@@ -8,10 +8,10 @@ import msgspec
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
 from semcast.core.confirming import Asked
 from semcast.core.events import Blocked, Delivery, Sent, Unblocked
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import HeldBack, Stack
 from semcast.core.views import View
 from semcast.protocols.pieces import Piece, Puzzles
 from semcast.protocols.semantic.frames import Request
@@ -48,7 +48,7 @@ _AT_ONCE = 8
 """Frames that one member may send in pieces at the same time."""
 
 
-class VirtualSynchrony(Membership, Stack):
+class VirtualSynchrony(Membership):
     """One member of a group with agreed views: who goes from one to the next has delivered the same.
 
     It starts in no view, and looks for the group or founds it with others.
@@ -60,8 +60,6 @@ class VirtualSynchrony(Membership, Stack):
         out: what the stack wants from the world.
         formers: from the `successor` of the stack whose place this one takes, if it comes back.
     """
-
-    reserves = True
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ others accepted and this member lacks is fetched and laid aside, until it is agr
 
 from collections.abc import Callable, Collection, Sequence
 from random import Random
+from typing import ClassVar
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.certificates import Certificates
@@ -45,10 +46,10 @@ class StreamTimer(Timer):
 class ViewStream:
     """One member's part in the messages of one view."""
 
-    buffers_kind: type[Buffers] = Buffers
-    exchange_kind: type[Exchange] = Exchange
-    tracker_kind: type[Tracker] = Tracker
-    causes_kind: type[Causes] = Causes
+    buffers_kind: ClassVar[type[Buffers]] = Buffers
+    exchange_kind: ClassVar[type[Exchange]] = Exchange
+    tracker_kind: ClassVar[type[Tracker]] = Tracker
+    causes_kind: ClassVar[type[Causes]] = Causes
 
     def __init__(
         self,

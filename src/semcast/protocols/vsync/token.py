@@ -10,29 +10,18 @@ everybody else, once that and the messages are safe (the paper's holder delivers
 uniform). Sets-orders are counted, so that one of an old holder is recognised.
 """
 
-from typing import Annotated
-
 import msgspec
 
 from semcast.core.ids import Nanos
 from semcast.core.messages import Batch
-from semcast.protocols.semantic.frames import Rank, Seq
 from semcast.protocols.vsync.orders import Lines
+from semcast.protocols.vsync.sets_order import SetsOrder
 from semcast.protocols.vsync.total import TotalOrder
-from semcast.wire.limits import MAX_MEMBERS
 
 _MOVE_AFTER = 4
 """Sets-orders in a row about one other member only, before the token moves there."""
 _AHEAD = 1 << 20
 """No sets-order is so far ahead of another."""
-
-
-class SetsOrder(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Which messages come next, and who says what comes after them."""
-
-    number: Seq
-    order: Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
-    token: Rank
 
 
 _encode = msgspec.msgpack.Encoder().encode
