@@ -1,5 +1,7 @@
 """The folder of a logger belongs to one logger, and to one process at a time."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,22 @@ def test_the_unit_of_one_of_several_loggers_names_them_all(
     words = ["logger", str(tmp_path), "--group", "g", "--name", "log1", "--with", "log1,log2", "--acks", "2"]
     assert main([*words, "--print-unit"]) == 0
     assert "--with log1,log2 --name log1 --acks 2" in capsys.readouterr().out
+
+
+def test_a_disk_that_is_full_is_no_mistake_in_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 3: the unit starts it again, and it goes on once there is room."""
+    open_home(tmp_path, "log-1").close()
+
+    def full(*_given: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    for words in (["--group", "g"], ["--group", "g", "--acks", "2", "--with", "log-1,log-2"]):
+        assert main(["logger", str(tmp_path), *words]) == 3
+        assert "No space left on device" in capsys.readouterr().err
+    monkeypatch.undo()
+    home = open_home(tmp_path)
+    home.close()
+    assert home.name == "log-1"

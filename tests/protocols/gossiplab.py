@@ -6,8 +6,8 @@ from typing import Any
 
 from semcast.core import Batch, Frame, Item, MemberId, Outbox
 from semcast.core.events import Lost, Note, Purged, Thinned
-from semcast.core.handover import Outgoing
 from semcast.core.ids import MICROSECOND, MILLISECOND
+from semcast.core.outgoing import Outgoing
 from semcast.lab import Keeper, Lab
 from semcast.lab.disk import Disk
 from semcast.lab.seat import Seat

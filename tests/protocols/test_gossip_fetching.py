@@ -10,18 +10,20 @@ from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import Batch, Item, Outbox
 from semcast.core.events import Away, Delivery, Purged
-from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
+from semcast.core.outgoing import Outgoing
 from semcast.lab import Keeper
 from semcast.lab.seat import Seat
 from semcast.protocols.gossip import Logger, Member, Protocol
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.fetching import WINDOW, WINDOW_BYTES
 from semcast.protocols.gossip.frames import Want
+from semcast.protocols.gossip.streams import WANTED
 from semcast.protocols.gossip.timers import GossipTimer
 
 MANY = 3000
 LIVES, EACH = 12, 200
+ROUND = 100 * MILLISECOND
 
 
 def late(**given: Any) -> GossipLab:
@@ -53,7 +55,7 @@ def test_a_slow_program_is_not_flooded() -> None:
     lab.run(3 * SECOND)
     stack = lab.seats["r"].stack
     assert isinstance(stack, Member)
-    assert stack.receiver.held() + stack.receiver.waiting <= 50 + 100
+    assert stack.receiver.held() + stack.receiver.queue.messages <= 50 + 100
     lab.seats["r"].reads = True
     lab.seats["r"].run()
     lab.run(SECOND)
@@ -148,7 +150,7 @@ def test_a_program_that_does_not_read_makes_its_member_ask_for_nothing() -> None
     lab.run(3 * SECOND)
     stack = r.stack
     assert isinstance(stack, Member)
-    assert (stack.receiver.waiting, stack.receiver.held()) == (100, 500)
+    assert (stack.receiver.queue.messages, stack.receiver.held()) == (100, 500)
     assert not asked
     assert not [each for each in r.events if isinstance(each, Away)]
     r.reads = True
@@ -252,3 +254,42 @@ def test_who_is_far_behind_is_told_in_spans_what_was_replaced() -> None:
     receipts = [each for each in r.events if isinstance(each, Purged)]
     assert max(each.count for each in receipts if each.by is None) > 100
     assert len(receipts) < 100
+
+
+@pytest.mark.parametrize("protocol", [Protocol.LBRM, Protocol.RPBCAST])
+def test_who_did_not_read_for_long_catches_up_in_windows(protocol: Protocol) -> None:
+    """It was there, and has heard of everything; what it had no room for it does not ask for once a round."""
+    lab = GossipLab(
+        protocol=protocol, hold=1000, queue_messages=100, gossip_period=ROUND, repairs_per_second=1_000_000
+    )
+    lab.run(20 * ROUND)
+    lab.seats["r"].reads = False
+    count = 20 * WANTED
+    for first in range(0, count, 128):
+        lab.seats["p"].multicast(*(b"%d" % number for number in range(first, first + 128)))
+        lab.run(2 * MILLISECOND)
+    lab.run(20 * ROUND)
+    assert len(lab.got("q")) == count
+    lab.seats["r"].reads = True
+    lab.seats["r"].run()
+    lab.run(4 * ROUND)
+    assert lab.got("r") == lab.got("q")
+
+
+def test_streams_are_caught_up_with_in_turn() -> None:
+    """A program that reads slowly is given something of each, and not all of one before the next."""
+    lab = GossipLab(hold=1000, queue_messages=100, gossip_period=ROUND, repairs_per_second=1_000_000)
+    lab.run(20 * ROUND)
+    lab.seats["r"].reads = False
+    for first in range(0, 10 * WANTED, 128):
+        for name in ("p", "q"):
+            lab.seats[name].multicast(*(b"%d" % number for number in range(first, first + 128)))
+        lab.run(2 * MILLISECOND)
+    lab.run(20 * ROUND)
+    r = lab.seats["r"]
+    assert isinstance(r.stack, Member)
+    for _ in range(6 * WANTED):
+        r.read(1)
+        lab.run(MILLISECOND // 10)
+    taken = {sender.name: stream.next for sender, stream in r.stack.receiver.streams.items()}
+    assert min(taken["p"], taken["q"]) > WANTED

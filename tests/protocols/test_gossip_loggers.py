@@ -55,6 +55,16 @@ def test_a_session_begins_when_enough_loggers_have_it() -> None:
         assert lab.seats["p"].stack.phase() == "operational"
 
 
+def test_an_admission_that_takes_long_is_waited_for() -> None:
+    """Gateway 40002: what the loggers need for it is longer than three reports.
+
+    Each session went from one logger to the other for ever, and each attempt ended the one before.
+    """
+    lab = Several(log_acks=2, latency=45 * MILLISECOND)
+    lab.run(2 * SECOND)
+    assert [lab.seats[name].stack.phase() for name in "pqr"] == ["operational"] * 3
+
+
 def test_nothing_is_collected_that_a_session_of_another_logger_needs() -> None:
     for logger in (Logger, mutant("collects-own-sessions-only")):
         lab = Several(logger=logger, retention=Retention.STABLE)

@@ -23,7 +23,7 @@ def test_a_program_that_does_not_read_is_told_of_few_long_spans() -> None:
     lab.run(SECOND)
     assert isinstance(q.stack, Member)
     assert not lab.lost("q")
-    assert q.stack.receiver.deliverable()
+    assert q.stack.receiver.lost
     q.reads = True
     q.run()
     got, lost = lab.got("q"), lab.lost("q")

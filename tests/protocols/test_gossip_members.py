@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.protocols.gossiplab import NAMES, GossipLab
+from tests.protocols.severallab import SHORT, Several
 
 from semcast.core import MemberId, Outbox
 from semcast.core.events import ViewChange
@@ -190,3 +191,19 @@ def test_lists_fit_into_any_frame() -> None:
     roster = Roster(MemberId("a"), (), settings, Peers((), settings.choice, Random(0)))
     roster.learn(0, [(MemberId(f"{number}".ljust(64, "-")), Standing.MEMBER, 0) for number in range(200)])
     assert all(isinstance(part, Members) and len(part.known) < 12 for part in roster.lists(0))
+
+
+def test_a_logger_that_is_stopped_says_so() -> None:
+    """Members go to another one at once, and not when three reports were in vain."""
+    lab = Several(presence=SECOND, report=SECOND)
+    lab.run(3 * SECOND)
+    q = lab.seats["q"]
+    assert isinstance(q.stack, Member)
+    assert q.stack.session.logger == MemberId("l")
+    assert not q.stack.leaves_unheard()
+    for name, left in (("l", "k"), ("k", None)):
+        lab.seats[name].call(lambda stack, now: stack.leave(now))
+        lab.run(SHORT)
+        if left is not None:
+            assert q.stack.session.logger == MemberId(left)
+        assert q.stack.leaves_unheard() is (left is None)

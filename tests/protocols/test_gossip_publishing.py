@@ -6,11 +6,12 @@ import pytest
 from tests.protocols.gossiplab import GossipLab
 from tests.protocols.severallab import Several
 
-from semcast.core import Item
+from semcast.core import Item, MemberId
 from semcast.core.annotations import Enumeration
-from semcast.core.events import Answered
+from semcast.core.events import Answered, Lost
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.lab import Lab
+from semcast.lab.disk import Disk
 from semcast.protocols.gossip import Logger, Retention
 from semcast.protocols.gossip.data import Data
 from semcast.sim.mutants import MUTANTS
@@ -168,6 +169,27 @@ def test_the_stream_of_a_logger_is_never_closed_while_it_is_there() -> None:
     publish(lab, b"b", b"2")
     lab.run(SHORT)
     assert lab.got("q") == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("rounds", [1000, 1])
+def test_what_a_logger_published_on_a_disk_that_is_lost_comes_from_who_has_it(rounds: int) -> None:
+    """r has only heard of it. The new log closes the stream of the former one, as that of any other sender.
+
+    Where the others have forgotten it, since it was logged, r is told that it is lost.
+    """
+    lab = GossipLab(gc_rounds=rounds)
+    lab.run(SECOND)
+    lab.carries = lambda source, dest, frame: not (isinstance(frame, Data) and dest == "r")
+    publish(lab, b"k", b"1", b"2")
+    lab.run(50 * MILLISECOND)
+    lab.seats["log"].crash()
+    lab.disk = Disk()
+    lab.carries = lambda *_: True
+    lab.restart("log")
+    lab.run(2 * SECOND)
+    assert lab.got("q") == [b"1", b"2"]
+    assert lab.got("r") == ([b"1", b"2"] if rounds > 1 else [])
+    assert lab.lost("r") == ([] if rounds > 1 else [Lost(MemberId("log"), 1, 2, "abandoned")])
 
 
 def test_batches_that_cannot_be_logged_are_refused() -> None:

@@ -57,7 +57,7 @@ def test_a_queue_takes_a_part_of_a_run() -> None:
     lab.seats["p"].multicast(*MANY[:20])
     lab.run(SHORT)
     assert isinstance(q.stack, Member)
-    assert (q.stack.receiver.waiting, q.stack.receiver.held()) == (7, 13)
+    assert (q.stack.receiver.queue.messages, q.stack.receiver.held()) == (7, 13)
     q.reads = True
     q.run()
     lab.run(SHORT)

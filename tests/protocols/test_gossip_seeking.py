@@ -6,7 +6,7 @@ from random import Random
 from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import MemberId, Outbox
-from semcast.core.events import Unblocked
+from semcast.core.events import Left, Unblocked
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip import GossipSettings, Member, Seeker
 
@@ -78,3 +78,36 @@ def test_nothing_leaves_before_it_is_known_whether_it_is_logged() -> None:
     lab.run(SECOND)
     assert any(isinstance(each, Unblocked) for each in lab.seats["p"].events)
     assert lab.seats["p"].multicast(b"1") == 1
+
+
+def test_who_finds_a_logger_sends_as_soon_as_it_is_admitted() -> None:
+    """Not when it would have given up looking for one."""
+    lab = lab_of("q", "log")
+    lab.run(SECOND)
+    seat = lab.place(MemberId("p"))
+    seat.start()
+    assert seat.multicast(b"1") == 0
+    lab.run(SEARCH // 4)
+    assert any(isinstance(each, Unblocked) for each in seat.events)
+    assert seat.multicast(b"1") == 1
+
+
+def test_who_goes_on_because_a_logger_came_knows_that_logger() -> None:
+    """It need not look for it: the period in which others say that they are there is longer than that."""
+    lab = GossipLab(ShortSeeker, loggers=(), durable=True, presence=SECOND, names=("q",), known=())
+    former = lab.add(MemberId("p"), Seeker(MemberId("p"), (), lab.settings, SEARCH, Random(1), Outbox()))
+    former.start()
+    lab.run(SECOND)
+    lab.place(MemberId("log")).start()
+    while not any(isinstance(each, Left) for each in former.events):
+        lab.run(MILLISECOND)
+    former.crash()
+    next_one = former.stack.successor(MemberId("p", 1), Random(1), Outbox())
+    assert next_one is not None
+    seat = lab.add(MemberId("p", 1), next_one)
+    seat.start()
+    lab.run(5 * MILLISECOND)
+    assert seat.stack.phase() == "operational"
+    assert seat.multicast(b"1") == 1
+    lab.run(SECOND)
+    assert lab.notes("p", "letgo")

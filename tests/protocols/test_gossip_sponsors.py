@@ -8,6 +8,7 @@ from typing import Any, Union
 import msgspec
 import pytest
 from tests.protocols.gossiplab import GossipLab
+from tests.protocols.severallab import Several
 from tests.protocols.test_hostile_frames import twist
 
 from semcast.core import Frame, MemberId
@@ -15,7 +16,7 @@ from semcast.core.events import Back, Left
 from semcast.core.ids import MILLISECOND, SECOND, Nanos
 from semcast.core.stack import Stack
 from semcast.lab.seat import Seat
-from semcast.protocols.gossip import GossipSettings, Member, Protocol, Retention
+from semcast.protocols.gossip import GossipSettings, Logger, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import Logged, Presence, Report
 from semcast.protocols.gossip.sponsor_frames import SPONSOR_FRAMES, Apply, Enroll, Vouch
@@ -434,3 +435,17 @@ def test_nobody_dies_of_what_sponsors_and_newcomers_might_say() -> None:
     send(lab, "p", b"after all")
     assert all(seat.alive for seat in lab.seats.values())
     assert lab.got("q")[-1] == b"after all"
+
+
+def test_who_a_sponsor_took_in_is_not_ended_by_a_logger_that_it_does_not_report_to() -> None:
+    """The sponsor told this one; the newcomer reports to another, which shares what it hears of it."""
+    lab = Several(inactive=SECOND)
+    lab.run(SECOND)
+    sponsor, new = lab.seats["p"].member, MemberId("new")
+    lab.seats["l"].call(lambda stack, now: stack.on_frame(now, sponsor, Enroll(new, 1, 0, [])))
+    lab.run(100 * MILLISECOND)
+    logger = lab.seats["l"].stack
+    assert isinstance(logger, Logger)
+    row = logger.books.rows.of(new)
+    assert row is not None
+    assert not row.here

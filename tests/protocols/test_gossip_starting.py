@@ -10,7 +10,7 @@ from tests.protocols.severallab import Several
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Member, Retention
-from semcast.protocols.gossip.frames import Confirm, Refused
+from semcast.protocols.gossip.frames import Confirm, Join, Refused
 from semcast.sim.mutants import MUTANTS
 
 SHORT = 300 * MILLISECOND
@@ -106,6 +106,21 @@ def test_what_cannot_be_is_refused(start: dict[str, Any], why: str) -> None:
     [left] = [each for each in lab.seats["r"].events if isinstance(each, Left)]
     assert why in left.cause
     assert not left.again
+
+
+def test_who_was_refused_is_refused_again() -> None:
+    """It has left: a question that it had asked twice must not make a session that nobody will ever use."""
+    lab = busy()
+    late(lab, start="position", start_at=12)
+    r, log = lab.seats["r"].member, lab.seats["log"].stack
+    assert isinstance(log, Logger)
+    lab.seats["p"].multicast(b"more")
+    lab.seats["p"].multicast(b"and more")
+    lab.run(SHORT)
+    asked = Join(1, "position", at_most_once=False, at=12, log=0, filter="", again=False)
+    lab.seats["log"].call(lambda stack, now: stack.on_frame(now, r, asked))
+    lab.run(SHORT)
+    assert log.books.rows.of(r) is None
 
 
 def test_what_was_trimmed_is_refused() -> None:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.protocols.gossiplab import GossipLab
 
 from semcast.core import Enumeration, Item
-from semcast.core.handover import Outgoing
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, MessageId
 from semcast.core.messages import Batch, batch_of
+from semcast.core.outgoing import Outgoing
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import Logger, Member
 from semcast.protocols.gossip.buffer import Kept
-from semcast.protocols.gossip.data import Data, batch_in, data_of
+from semcast.protocols.gossip.data import Data, data_of
 from semcast.protocols.gossip.frames import Want
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import Stored, StoredRun, decode
@@ -256,7 +256,7 @@ def test_a_run_is_on_the_wire_what_it_was(updates: list[tuple[str, bytes]], firs
     payloads = [payload for _, payload in updates]
     run = Batch(P, first, payloads, size=sum(map(len, payloads)), items=[item for item, _ in updates])
     coded = msgspec.msgpack.decode(msgspec.msgpack.encode(data_of(run, 7)), type=Data)
-    assert batch_in(coded) == run
+    assert coded.batch == run
 
 
 @given(st.lists(RUNS, min_size=1, max_size=6), st.randoms(use_true_random=False))

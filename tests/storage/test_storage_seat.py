@@ -10,7 +10,8 @@ from tests.net.test_net_seat import Hub
 from tests.storage.keepers import Keeping
 
 from semcast.core import MemberId, Outbox
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
+from semcast.core.outgoing import Outgoing
 from semcast.net.seat import Seat
 from semcast.storage import StorageError, open_disk
 

@@ -11,7 +11,7 @@ from typing import Any
 from semcast.cli.errors import JobError, UsageError
 from semcast.cli.live import plain, stopping_on_signals, stopping_when_closed, why
 from semcast.group.errors import ConfigurationError, GroupError
-from semcast.storage.errors import StorageError
+from semcast.storage.errors import FullError, StorageError
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -93,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
         if args.print_unit:
             return _print_unit(args)
         return asyncio.run(_log(args))
+    except FullError as error:
+        raise JobError(str(error)) from error
     except (ConfigurationError, StorageError) as error:
         raise UsageError(str(error)) from error
     except GroupError as error:
@@ -175,7 +177,7 @@ async def _serve(node: Any, stopped: asyncio.Event, say: Callable[[Mapping[str, 
         if node.metrics_address is not None:
             host, port = node.metrics_address
             say({"event": "metrics", "logger": node.home.name, "address": f"{host}:{port}"})
-        await node.watch(stopped)
+        await node.watch(stopped, say)
         say({"event": "stopping", "logger": node.home.name})
 
 
@@ -202,5 +204,10 @@ def sentence(what: Mapping[str, Any]) -> str:
             )
         case "metrics":
             return f"{logger}: metrics at http://{what['address']}/metrics"
+        case "full":
+            return (
+                f"{logger}: the log of {what['group']} has no room for more senders;"
+                f" {what['refused']} times one was refused"
+            )
         case other:
             return f"{logger}: {other}"

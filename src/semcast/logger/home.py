@@ -11,6 +11,7 @@ from typing import IO
 import msgspec
 
 from semcast.group.errors import ConfigurationError
+from semcast.storage.errors import FullError, failed
 from semcast.storage.folder import sync_folder
 from semcast.storage.looking import members_in
 
@@ -60,15 +61,19 @@ def open_home(path: Path, name: str = "", loggers: Sequence[str] = (), log_acks:
 
     Raises:
         ConfigurationError: another process uses it, or it belongs to another logger.
+        FullError: there is no room on its disk.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / _LOCK).open("a+", encoding="ascii")
     except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
+        raise _failed(path, error) from error
     try:
         _hold(path, lock)
         return Home(path, _owner(path, name, tuple(loggers), log_acks), lock)
+    except OSError as error:
+        lock.close()
+        raise _failed(path / _LOCK, error) from error
     except BaseException:
         lock.close()
         raise
@@ -116,4 +121,10 @@ def _keep(path: Path, file: Path, owner: Owner) -> None:
         part.rename(file)
         sync_folder(path)
     except OSError as error:
-        raise ConfigurationError(f"{file}: {error.strerror}") from error
+        raise _failed(file, error) from error
+
+
+def _failed(path: Path, error: OSError) -> Exception:
+    """The folder cannot be used as it is; or not now, because the disk is full."""
+    found = failed(path, error)
+    return found if isinstance(found, FullError) else ConfigurationError(str(found))

@@ -72,6 +72,11 @@ def _lines(statuses: dict[str, LogStatus], sizes: dict[str, int]) -> Iterator[st
         "streams", "Streams in the log.", [({"group": g}, len(s.streams)) for g, s in statuses.items()]
     )
     yield from _gauge(
+        "refused",
+        "How often a sender was refused because the log has no room for another stream.",
+        [({"group": g}, s.refused) for g, s in statuses.items()],
+    )
+    yield from _gauge(
         "sessions",
         "Sessions that are owed messages.",
         [({"group": g}, len(s.sessions)) for g, s in statuses.items()],

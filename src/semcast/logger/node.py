@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import msgspec
@@ -12,12 +12,16 @@ from semcast.group.group import Group
 from semcast.group.settings import resolve
 from semcast.logger.home import Home
 from semcast.logger.metrics import LogMetrics
-from semcast.logger.status import LogStatus, ask
+from semcast.logger.status import LogStatus, ask, refusals
 from semcast.net.addresses import split_address
 from semcast.protocols.gossip.forgetting import FORGOTTEN
 
 _LOOK = 0.2
 """Seconds between looks at the groups."""
+_ANSWER = 1.0
+"""Seconds that a group may take to say something."""
+_REFUSALS = 25
+"""Looks between two at how many senders were refused."""
 
 Say = Callable[[Mapping[str, Any]], None]
 
@@ -46,6 +50,7 @@ class LoggerNode:
         self.home = home
         self._served = served
         self._groups: dict[str, Group] = {}
+        self._refused: dict[str, int] = {}
         self._open = AsyncExitStack()
         self._metrics = LogMetrics(home.path, self._statuses) if served.metrics else None
 
@@ -102,9 +107,11 @@ class LoggerNode:
     async def _statuses(self) -> dict[str, LogStatus]:
         return {name: await ask(group) for name, group in self._groups.items()}
 
-    async def watch(self, stopped: asyncio.Event) -> None:
+    async def watch(self, stopped: asyncio.Event, say: Say) -> None:
         """Until `stopped` is set. Raises GroupError where a group has ended, as with a full disk."""
+        looks = 0
         while not stopped.is_set():
+            looks += 1
             for name, group in self._groups.items():
                 try:
                     over = group.is_over()
@@ -113,11 +120,23 @@ class LoggerNode:
                     raise
                 if over:
                     raise GroupError(f"the logger of {name} has ended")
+            if looks % _REFUSALS == 0:
+                with suppress(TimeoutError):  # a group that ends meanwhile does not answer
+                    async with asyncio.timeout(_ANSWER):
+                        await self._tell_refusals(say)
             try:
                 async with asyncio.timeout(_LOOK):
                     await stopped.wait()
             except TimeoutError:
                 continue
+
+    async def _tell_refusals(self, say: Say) -> None:
+        """Senders of which nothing is logged, because a log has no room for more."""
+        for name, group in self._groups.items():
+            found = await refusals(group)
+            if found > self._refused.get(name, 0):
+                self._refused[name] = found
+                say({"event": "full", "logger": self.home.name, "group": name, "refused": found})
 
 
 def _tell_final(error: GroupClosedError) -> None:

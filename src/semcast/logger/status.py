@@ -1,7 +1,9 @@
 """What a logger says of itself: its log, its sessions, and how far they are."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
@@ -10,6 +12,8 @@ from semcast.core.stack import Stack
 from semcast.group import Group
 from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.books import Books
+
+T = TypeVar("T")
 
 
 class StreamStatus(msgspec.Struct, frozen=True):
@@ -48,6 +52,8 @@ class LogStatus(msgspec.Struct, frozen=True):
     messages: int
     streams: tuple[StreamStatus, ...]
     sessions: tuple[SessionStatus, ...]
+    refused: int = 0
+    """How often a sender was told that there is no room for another stream, since the logger started."""
 
 
 def status_of(books: Books, now: Nanos | None = None) -> LogStatus:
@@ -72,7 +78,8 @@ def status_of(books: Books, now: Nanos | None = None) -> LogStatus:
         )
         for row in books.rows.all()
     )
-    return LogStatus(books.log, sum(each.messages for each in streams), streams, sessions)
+    messages = sum(each.messages for each in streams)
+    return LogStatus(books.log, messages, streams, sessions, books.refused)
 
 
 def _lag(books: Books, sender: MemberId, through: int) -> int:
@@ -86,19 +93,27 @@ def _lag(books: Books, sender: MemberId, through: int) -> int:
 
 async def ask(group: Group) -> LogStatus:
     """A logger that runs in this process."""
+    return await _ask(group, status_of)
+
+
+async def refusals(group: Group) -> int:
+    """How often a logger in this process has refused a sender: asked often, so it must cost little."""
+    return await _ask(group, lambda books, _now: books.refused)
+
+
+async def _ask(group: Group, about: Callable[[Books, Nanos], T]) -> T:
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[LogStatus] = loop.create_future()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(found: T) -> None:
+        if not answer.done():
+            answer.set_result(found)
 
     def look(stack: Stack, now: Nanos) -> None:
         assert isinstance(stack, Logger)
-        found = status_of(stack.books, now)
+        found = about(stack.books, now)
         with suppress(RuntimeError):  # the loop has ended, and nobody waits
-            loop.call_soon_threadsafe(_settle, answer, found)
+            loop.call_soon_threadsafe(settle, found)
 
     group.command(look)
     return await answer
-
-
-def _settle(answer: "asyncio.Future[LogStatus]", found: LogStatus) -> None:
-    if not answer.done():
-        answer.set_result(found)

@@ -129,7 +129,11 @@ def _sponsored(rng: Random, scenario: Scenario, count: int) -> Scenario:
 
 
 def _without_loggers(rng: Random, scenario: Scenario, count: int, chosen: dict[str, int]) -> Scenario:
-    """All loggers are down for most of the time; others join meanwhile, and some of their sponsors crash."""
+    """All loggers are down for most of the time; others join meanwhile, and some of their sponsors crash.
+
+    Those who join do not: only the sponsors know of their sessions, and live none of them could start again
+    under the same name.
+    """
     settings, size, duration = scenario.settings, scenario.size, scenario.duration
     assert isinstance(settings, Strangers)
     loggers, members = range(size - count, size), range(size - count)
@@ -139,9 +143,10 @@ def _without_loggers(rng: Random, scenario: Scenario, count: int, chosen: dict[s
     ]
     faults += [Crash(down + rng.choice((0, 0, 20)) * MILLISECOND, logger, 0) for logger in loggers]
     faults += [Recover(duration - rng.choice((1, 300)) * MILLISECOND, logger) for logger in loggers]
-    faults += [Recover(duration - MILLISECOND, logger) for logger in loggers]
+    faults += [Recover(_in_the_end(faults, logger, duration), logger) for logger in loggers]
     late = rng.sample(members, min(len(members), rng.choice((1, 1, 2))))
     times = {number: down + rng.randrange(duration // 3) for number in late}
+    faults = [fault for fault in faults if not (isinstance(fault, Crash | Recover) and fault.member in late)]
     others = [number for number in members if number not in late]
     if others and rng.random() < 0.3:
         at, gone = rng.randrange(duration), rng.choice(others)
@@ -155,6 +160,12 @@ def _without_loggers(rng: Random, scenario: Scenario, count: int, chosen: dict[s
         late=times,
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
     )
+
+
+def _in_the_end(faults: list[AnyFault], logger: int, duration: Nanos) -> Nanos:
+    """When a logger is there for good: after its last crash, since without any logger nobody may send."""
+    crashes = [fault.at for fault in faults if isinstance(fault, Crash) and fault.member == logger]
+    return max(duration - MILLISECOND, *(at + 1 for at in crashes))
 
 
 def _in_regions(rng: Random, scenario: Scenario, count: int) -> Scenario:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from semcast.core.outbox import Write
-from semcast.storage.errors import StorageError, TrimmedError
+from semcast.storage.errors import StorageError, TrimmedError, failed
 from semcast.storage.folder import RESERVED, MemberFolder
 from semcast.storage.livelog import LiveLog
 from semcast.storage.segments import SegmentLog
@@ -126,4 +126,4 @@ def _open_log(path: Path) -> LiveLog:
     try:
         return LiveLog(path, SegmentLog(path))
     except OSError as error:
-        raise StorageError(f"{error.filename or path}: {error.strerror}") from error
+        raise failed(error.filename or path, error) from error

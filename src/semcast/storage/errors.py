@@ -1,8 +1,15 @@
 """What can go wrong with a disk."""
 
+import errno
+from pathlib import Path
+
 
 class StorageError(Exception):
     """Records cannot be kept, or read; says where and why. The member that depends on them ends."""
+
+
+class FullError(StorageError):
+    """The disk has no room. Once it has, the same program goes on where it was."""
 
 
 class DamageError(StorageError):
@@ -20,3 +27,9 @@ class TrimmedError(StorageError):
     def __init__(self, asked: int, first: int) -> None:
         super().__init__(f"record {asked} is gone: the log begins with {first}")
         self.first = first
+
+
+def failed(path: Path | str, error: OSError) -> StorageError:
+    """What the system says of a file or folder."""
+    kind = FullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
+    return kind(f"{path}: {error.strerror}")

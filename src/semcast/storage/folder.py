@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from semcast.storage.errors import StorageError
+from semcast.storage.errors import StorageError, failed
 
 _LOCK = "lock"
 OWNER = "member.json"
@@ -41,10 +41,13 @@ class MemberFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / _LOCK).open("a+", encoding="ascii")
         except OSError as error:
-            raise StorageError(f"{self.path}: {error.strerror}") from error
+            raise failed(self.path, error) from error
         try:
             self._hold()
             self._known = self._read()
+        except OSError as error:
+            self._lock.close()
+            raise failed(self.path / _LOCK, error) from error
         except BaseException:
             self._lock.close()
             raise
@@ -90,7 +93,7 @@ class MemberFolder:
             fresh.replace(path)
             sync_folder(self.path)
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror}") from error
+            raise failed(path, error) from error
         self._known = owner
 
     def beside(self, name: str) -> Path:
@@ -100,7 +103,7 @@ class MemberFolder:
             path.mkdir(exist_ok=True)
             sync_folder(self.path)
         except OSError as error:
-            raise StorageError(f"{path}: {error.strerror}") from error
+            raise failed(path, error) from error
         return path
 
     def close(self) -> None:

@@ -37,7 +37,9 @@ from semcast.protocols.gossip.starting import RefusedError, beginning
 
 _MOST = 16384
 """Sessions at a time: nobody can make us keep more."""
-HearOf = Callable[[MemberId, int], None]
+_REFUSED = 1024
+"""Attempts that were refused last, and are refused again."""
+HeardBy = Callable[[MemberId, MemberId, int], None]
 
 
 def closed(stream: LogStream) -> Closed:
@@ -52,7 +54,7 @@ class Admission:
     Args:
         books: with the rows of sessions.
         journal: to write to, and to wait for.
-        hear_of: to be told that a sender gave a number.
+        heard_by: to be told that a session has heard that a sender gave a number.
         settings: of the group.
         colleagues: the other loggers.
         out: where answers go.
@@ -62,24 +64,31 @@ class Admission:
         self,
         books: Books,
         journal: Journal,
-        hear_of: HearOf,
+        heard_by: HeardBy,
         settings: GossipSettings,
         colleagues: Colleagues,
         out: Outbox,
     ) -> None:
         self._books = books
         self._journal = journal
-        self._hear_of = hear_of
+        self._heard_by = heard_by
         self._settings = settings
         self._colleagues = colleagues
         self._out = out
         self.sharing = Sharing(books, journal, colleagues, out)
         self._unconfirmed: dict[MemberId, int] = {}  # attempts whose rows are on disk here
+        self._refused: dict[MemberId, Refused] = {}
 
     def on_join(self, now: Nanos, source: MemberId, frame: Join) -> None:
-        """Admit; who follows up on somebody, once all is on disk that was acknowledged before."""
-        rows = self._books.rows
-        if rows.of(source) is None and frame.again and self._colleagues:
+        """Admit; who follows up on somebody, once all is on disk that was acknowledged before.
+
+        Who was refused has left: the same question, which was asked again meanwhile, makes no session that
+        nobody would ever use.
+        """
+        rows, refused = self._books.rows, self._refused.get(source)
+        if refused is not None and refused.attempt == frame.attempt:
+            self._out.send(source, refused)
+        elif rows.of(source) is None and frame.again and self._colleagues:
             self.sharing.search(source, frame)
         elif rows.of(source) is None and rows.known(source.name) is not None:
             self._journal.then(lambda then: self._admit(then, source, frame))
@@ -106,7 +115,7 @@ class Admission:
             try:
                 through = dict(former.through) if former is not None else self._beginning(frame, source.name)
             except (RefusedError, OffsetError) as error:
-                self._out.send(source, Refused(frame.attempt, source.incarnation, str(error)[:256]))
+                self._refuse(source, Refused(frame.attempt, source.incarnation, str(error)[:256]))
                 return
             again = former is not None and (former.again or former.member != source)
             row = rows.admit(now, source, through, again=again, attempt=frame.attempt)
@@ -117,6 +126,12 @@ class Admission:
             return  # it has asked another logger since
         row.heard_at, row.here, row.away = now, True, False
         self._journal.then(lambda _now: self._admitted(source, frame.attempt))
+
+    def _refuse(self, source: MemberId, refused: Refused) -> None:
+        self._refused[source] = refused
+        if len(self._refused) > _REFUSED:
+            del self._refused[next(iter(self._refused))]
+        self._out.send(source, refused)
 
     def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
         """Where a session begins that is not known here: never below what was promised to other loggers."""
@@ -161,7 +176,7 @@ class Admission:
             return
         self._unconfirmed.pop(member, None)
         owed = [(stream, seq) for stream, seq in sorted(row.through.items()) if stream in self._books.streams]
-        over = self._books.ended.entries()
+        over = self._books.ended.newest()
         parts = entries([*owed, *over])
         begin = 0
         for number, part in enumerate(parts):
@@ -185,8 +200,9 @@ class Admission:
         if row is None or row.attempt < frame.attempt:
             row = self._take_in(now, source, frame)
         row.heard_at, row.here, row.away = now, True, False
-        for sender, _, known in frame.through:
-            self._hear_of(sender, known)
+        for sender, through, known in frame.through:
+            if known >= through:
+                self._heard_by(source, sender, known)
         self._take(source, row, [(sender, seq) for sender, seq, _ in frame.through])
         self._answer(source, row, frame)
 
@@ -196,8 +212,11 @@ class Admission:
         if row is None:
             return
         row.heard_at = now
-        self._take(source, row, frame.upto)
         streams = self._books.streams
+        for sender, seq in frame.upto:
+            if sender in streams:
+                self._heard_by(source, sender, seq)
+        self._take(source, row, frame.upto)
         if all(sender not in streams or seq <= streams[sender].logged for sender, seq in frame.upto):
             answer = AcknowledgedFrame(frame.serial, frame.part, source.incarnation)
             self._journal.then(lambda _now: self._out.send(source, answer))
@@ -236,7 +255,8 @@ class Admission:
     def _answer(self, member: MemberId, row: Row, frame: Report) -> None:
         """What is on disk of these streams, and which are over or being closed.
 
-        Of a stream that is being closed its sender is not told what is settled: that counts holes.
+        Of a stream that is being closed its sender is not told what is settled: that counts holes. Who is
+        through with more than it knows of a stream knows that it is over.
         """
         books = self._books
         told = [sender for sender, _, _ in frame.through]
@@ -246,11 +266,11 @@ class Admission:
         frozen = [stream.sender for stream in known if stream.frozen]
         whose = member.incarnation
         self._out.send(member, Reported(frame.serial, frame.part, whose, books.log, logged, frozen))
-        for stream in known:
-            if stream.last is not None:
+        for sender in [sender for sender, through, heard in frame.through if heard >= through]:
+            stream = books.streams.get(sender)
+            if stream is not None and stream.last is not None:
                 self._out.send(member, closed(stream))
-        for sender in told:
-            if sender in books.ended:
+            elif sender in books.ended:
                 self._out.send(member, Closed(sender, books.ended.last(sender), []))
         if frame.parts == 1:
             self._tell_untold(member, row, set(told))

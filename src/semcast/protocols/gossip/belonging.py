@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import ClassVar
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.gossip.applying import Applying
@@ -27,8 +28,8 @@ class Belonging:
         joined: to be told that sponsors have taken this one in.
     """
 
-    applying_kind: type[Applying] = Applying
-    sponsoring_kind: type[Sponsoring] = Sponsoring
+    applying_kind: ClassVar[type[Applying]] = Applying
+    sponsoring_kind: ClassVar[type[Sponsoring]] = Sponsoring
 
     def __init__(
         self,

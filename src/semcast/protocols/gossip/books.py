@@ -46,9 +46,11 @@ from semcast.protocols.gossip.stages import Stages, batches
 from semcast.wire.annotations import from_wire, to_wire
 
 _OPEN = 64
-"""Streams of one name at a time: a peer cannot make up more."""
+"""Streams of one name at a time that are not over: a peer cannot make up more."""
 _MOST = 8192
-"""Streams in all."""
+"""The same of all names."""
+_IN_ALL = 65536
+"""Streams in the log, with those that are over: a log that keeps what nothing replaced has many."""
 
 
 class Books:
@@ -69,6 +71,8 @@ class Books:
         self.positions = Positions()
         self.keys = keys
         self.stages = Stages()
+        self.refused = 0
+        """How often a stream was refused for want of room, since the logger started."""
         self.cache = cache or Cache(0)
         """What is in memory of what is on disk."""
         self._stream_kind = stream_kind
@@ -82,14 +86,32 @@ class Books:
         return None if stream is None else stream.messages
 
     def open(self, sender: MemberId) -> LogStream | None:
-        """The log of a stream, begun if it is new; None if it is over, or its sender has too many."""
+        """The log of a stream, begun if it is new; None if it is over, or there is no room for it."""
         stream = self.streams.get(sender)
-        if stream is not None or sender in self.ended:
+        if stream is not None or sender in self.ended or self.no_room(sender):
             return stream
-        same = sum(1 for other in self.streams if other.name == sender.name)
-        if same >= _OPEN or len(self.streams) >= _MOST:
-            return None
         return self._begin(sender)
+
+    def no_room(self, sender: MemberId) -> str:
+        """Why a stream that is new cannot be logged, and what helps; empty if it can."""
+        if len(self.streams) >= _IN_ALL:
+            return (
+                f"the log has {_IN_ALL} streams, one for each start of a sender, and keeps what nothing"
+                " replaced: trim it, or choose retention limits"
+            )
+        unfinished = [other for other, stream in self.streams.items() if stream.last is None]
+        if len(unfinished) >= _MOST:
+            return f"{_MOST} senders are there, or have not been gone for long"
+        if sum(1 for other in unfinished if other.name == sender.name) >= _OPEN:
+            return (
+                f"{_OPEN} streams of {sender.name!r} wait to be closed: each start has another, and while a"
+                " logger is down none is closed"
+            )
+        return ""
+
+    def own(self, me: MemberId) -> LogStream:
+        """The stream of the logger itself: nobody else can have used up the room for it."""
+        return self.streams.get(me) or self._begin(me)
 
     def forget(self, sender: MemberId, last: int) -> None:
         """A stream that is over is not in the log any more."""
@@ -286,7 +308,7 @@ class Books:
         of_streams = (
             len(stream.messages) + len(stream.receipts) // RECEIPTS for stream in self.streams.values()
         )
-        return sum(of_streams) + self.rows.records()
+        return sum(of_streams) + self.rows.records() + len(self.ended) + len(self.keys)
 
     def stored(self) -> int:
         """How many messages there are."""

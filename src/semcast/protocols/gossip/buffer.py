@@ -9,7 +9,7 @@ would leave the asker with neither.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
@@ -28,12 +28,16 @@ class Kept:
         self._latest: dict[str, int] = {}
         self._replaced: dict[int, int] = {}
 
-    def add(self, batch: Batch) -> None:
-        """Keep messages, and see what they replace of those that are here."""
+    def add(self, batch: Batch) -> bool:
+        """Keep messages that are not here, and see what they replace; returns whether they were not."""
+        if not self.messages.add(batch):
+            return False
+        if batch.annotation is not None or batch.items is not None:
+            self._see_what_is_replaced(batch)
+        return True
+
+    def _see_what_is_replaced(self, batch: Batch) -> None:
         seq, annotation = batch.first, batch.annotation
-        self.messages.add(batch)
-        if annotation is None and batch.items is None:
-            return
         if batch.items is not None:
             for each, item in enumerate(batch.items, seq):
                 self._update(each, item)
@@ -93,12 +97,20 @@ class GossipBuffer:
         rounds: GCLIMIT.
         most: messages, beyond which the oldest leave.
         logged: what is on a logger's disk: what is not stays. None where there is no logger.
+        over: streams that are: what anybody has of them is on a logger's disk.
     """
 
-    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:
+    def __init__(
+        self,
+        rounds: int,
+        most: int,
+        logged: Mapping[MemberId, int] | None,
+        over: Container[MemberId] = (),
+    ) -> None:
         self._rounds = rounds
         self._most = most
         self._logged = logged
+        self._over = over
         self._kept: dict[MemberId, Kept] = {}
         self._ages: deque[tuple[int, Batch]] = deque()
         self._old: dict[MemberId, list[Batch]] = {}  # old enough, and not logged
@@ -109,11 +121,11 @@ class GossipBuffer:
 
     def add(self, batch: Batch, number: int) -> None:
         """Keep messages that came in this round."""
-        kept = self._kept.get(batch.sender)
+        sender = batch.sender
+        kept = self._kept.get(sender)
         if kept is None:
-            kept = self._kept[batch.sender] = Kept()
-        if kept.messages.at(batch.first) is None:
-            kept.add(batch)
+            kept = self._kept[sender] = Kept()
+        if kept.add(batch):
             self._count += len(batch.payloads)
             self._ages.append((number, batch))
             if self._count > self._most:
@@ -145,7 +157,7 @@ class GossipBuffer:
         kept = self._kept.get(sender)
         if kept is None or kept.messages.at(batch.first) is not batch:
             return
-        if self._logged is not None and self._logged.get(sender, 0) < batch.last:
+        if not self._is_logged(sender, batch.last):
             self._old.setdefault(sender, []).append(batch)
             return
         kept.drop(batch)
@@ -153,12 +165,8 @@ class GossipBuffer:
         if not len(kept.messages):
             del self._kept[sender]
 
-    def forget(self, stream: MemberId) -> None:
-        """The stream is over, and all of it that anybody has is in a log."""
-        kept = self._kept.pop(stream, None)
-        if kept is not None:
-            self._count -= len(kept.messages)
-        self._old.pop(stream, None)
+    def _is_logged(self, sender: MemberId, seq: int) -> bool:
+        return self._logged is None or self._logged.get(sender, 0) >= seq or sender in self._over
 
     def intervals(self) -> list[tuple[MemberId, list[Span]]]:
         """What is kept, as a digest has it."""

@@ -10,6 +10,7 @@ acknowledged.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from semcast.core.ids import MemberId
 from semcast.core.outbox import Outbox
@@ -23,6 +24,8 @@ _ROWS = 32
 """Rows that are shared with a colleague in a round."""
 _UNANSWERED = 1024
 """Frames of rows that may be on their way."""
+_SPARE = 1024
+"""Streams that are not in the log, of which promises are remembered for a while."""
 
 
 class Colleague:
@@ -108,6 +111,9 @@ class Colleagues:
     def promise(self, number: int, floors: Iterable[tuple[MemberId, int]]) -> None:
         """A round: say what this log has, and what nobody will need of it."""
         books = self._books
+        self._tidy(self._promised)
+        for colleague in self._others.values():
+            self._tidy(colleague.promises)
         lowest = dict(floors)
         vector: list[Through] = []
         for sender, stream in sorted(books.streams.items()):
@@ -116,8 +122,15 @@ class Colleagues:
             self._promised[sender] = promised = max(min(found, lowest.get(sender, found)), stream.floor)
             vector.append((sender, promised, stream.logged))
         parts = reports(vector)
-        for colleague in self.there():
-            self._out.send(colleague, Promise(books.log, number, parts[number % len(parts)]))
+        for logger in self.there():
+            self._out.send(logger, Promise(books.log, number, parts[number % len(parts)]))
+
+    def _tidy(self, known: dict[MemberId, Any]) -> None:
+        """Forget what was promised of streams that are over. Of a new one it is said again in each round."""
+        streams = self._books.streams
+        if len(known) > len(streams) + _SPARE:
+            for stream in [stream for stream in known if stream not in streams]:
+                del known[stream]
 
     def promised(self, stream: MemberId) -> int | None:
         """What was promised of a stream, in this life."""

@@ -25,6 +25,9 @@ _DEAF = 2
 """Reports of its sessions that a logger must miss, with everything else, before it takes itself for cut off:
 fewer than those after which a single session counts as away."""
 
+_STRANGERS = 8192
+"""Names without a stream and a session of which a logger remembers the newest incarnation."""
+
 
 class Departing:
     """Of one logger.
@@ -138,6 +141,7 @@ class Departing:
         for stream in self._books.streams:
             self._heard_at.setdefault(stream.name, now)
         self._heard_at[self._me.name] = now
+        self._tidy()
         self._vouching.tell(now)
         if slept:
             self.excuse(now)
@@ -149,6 +153,22 @@ class Departing:
         for row in self._books.rows.all():
             if (row.here or decides) and self._is_inactive(now, row):
                 dismiss(row.member)
+
+    def _tidy(self) -> None:
+        """Of names that have neither a stream nor a session, remember only those that were heard last."""
+        streams, rows = self._books.streams, self._books.rows
+        if len(self._newest) <= len(streams) + len(rows) + 2 * _STRANGERS:
+            return
+        needed = {
+            self._me.name,
+            *(stream.name for stream in streams),
+            *(row.member.name for row in rows.all()),
+        }
+        others = [name for name in self._newest if name not in needed]
+        others.sort(key=lambda name: self._heard_at.get(name, 0))
+        for name in others[:-_STRANGERS]:
+            for known in (self._newest, self._ended_before, self._heard_at):
+                known.pop(name, None)
 
     def _is_inactive(self, now: Nanos, row: Row) -> bool:
         elsewhere = 0 if row.here else self._heard_at.get(row.member.name, 0)

@@ -1,6 +1,7 @@
 """What the parts of a member have in common: who it is, what it knows, and what leaves it."""
 
 from collections.abc import Callable, Container, Iterable
+from typing import ClassVar
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
@@ -8,7 +9,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.buffer import GossipBuffer, Kept
 from semcast.protocols.gossip.data import data_of
-from semcast.protocols.gossip.frames import Forgotten, Notice, Want, wanted
+from semcast.protocols.gossip.frames import Entry, Forgotten, Notice, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.peers import Peers
@@ -48,8 +49,8 @@ def _nobody(_gossiper: MemberId, _number: int) -> None:
 class Desk:
     """Serves peers, and asks the logger. What asks peers is in `lbrm.py`, `pbcast.py` and `rpbcast.py`."""
 
-    buffer_kind: type[GossipBuffer] = GossipBuffer
-    logged_kind: type[LoggedNumbers] = LoggedNumbers
+    buffer_kind: ClassVar[type[GossipBuffer]] = GossipBuffer
+    logged_kind: ClassVar[type[LoggedNumbers]] = LoggedNumbers
 
     def __init__(
         self,
@@ -77,7 +78,8 @@ class Desk:
         self.members: Hashes = _nobody
         """The hash of who is known to be there, for a gossiper and a round."""
         logged = self.logged.numbers if settings.logs else None
-        self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged)
+        self.buffer = self.buffer_kind(settings.gc_rounds, settings.gossip_messages, logged, receiver.ended)
+        receiver.is_over = self.logged.forget
         self._limit = ServiceLimit(settings.repairs_per_second)
         self.fetched: Container[MemberId] = ()
         """Streams that are asked for in another way (`fetching.py`)."""
@@ -132,6 +134,11 @@ class Desk:
             stream = self.receiver.streams.get(sender)
         if stream is not None and not stream.frozen:
             self.idle.mark(sender, seq)
+
+    def learn(self, log: MemberId, upto: Iterable[Entry]) -> bool:
+        """A log has everything up to these numbers; False if it does not count. What is over is forgotten."""
+        over = self.receiver.ended
+        return self.logged.learn(log, [entry for entry in upto if entry[0] not in over] if over else upto)
 
     def note_forgotten(self, target: MemberId, forgotten: Asked, number: int) -> None:
         """GcNOTE."""

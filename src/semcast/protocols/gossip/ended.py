@@ -2,12 +2,14 @@
 
 from semcast.core.ids import MemberId
 
-_MOST = 8
-"""Of one name that are told apart; those before them are all over."""
+_MOST = 8192
+"""Streams that are told from new ones, the last to end: nobody can make us keep more."""
+NEWEST = 1024
+"""As many are named to who joins: nobody talks for long about what all are through with."""
 
 
 class Ended:
-    """By name, so that memory does not grow with restarts.
+    """In the order in which they ended.
 
     >>> ended = Ended()
     >>> ended.add(MemberId("p", 3), 7)
@@ -16,30 +18,28 @@ class Ended:
     """
 
     def __init__(self) -> None:
-        self._lasts: dict[str, dict[int, int]] = {}
-        self._before: dict[str, int] = {}
+        self._lasts: dict[MemberId, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._lasts)
 
     def add(self, stream: MemberId, last: int) -> None:
-        """It ended with this number."""
-        lasts = self._lasts.setdefault(stream.name, {})
-        lasts[stream.incarnation] = last
-        if len(lasts) > _MOST:
-            oldest = min(lasts)
-            del lasts[oldest]
-            self._before[stream.name] = max(self._before.get(stream.name, 0), oldest + 1)
+        """It ended with this number; the first that did is forgotten, if there are too many."""
+        self._lasts[stream] = last
+        if len(self._lasts) > _MOST:
+            del self._lasts[next(iter(self._lasts))]
 
-    def __contains__(self, stream: MemberId) -> bool:
-        lasts = self._lasts.get(stream.name, {})
-        return stream.incarnation in lasts or stream.incarnation < self._before.get(stream.name, 0)
+    def __contains__(self, stream: object) -> bool:
+        return stream in self._lasts
 
     def last(self, stream: MemberId) -> int:
-        """Where it ended; 0 if that is forgotten."""
-        return self._lasts.get(stream.name, {}).get(stream.incarnation, 0)
+        """Where it ended; 0 if it did not."""
+        return self._lasts.get(stream, 0)
 
     def entries(self) -> list[tuple[MemberId, int]]:
-        """All that are told apart."""
-        return [
-            (MemberId(name, incarnation), last)
-            for name, lasts in sorted(self._lasts.items())
-            for incarnation, last in sorted(lasts.items())
-        ]
+        """All of them."""
+        return list(self._lasts.items())
+
+    def newest(self) -> list[tuple[MemberId, int]]:
+        """Those that ended last."""
+        return self.entries()[-NEWEST:]

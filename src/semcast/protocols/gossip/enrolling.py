@@ -46,10 +46,13 @@ class Enrolling:
         self._out = out
 
     def on_enroll(self, now: Nanos, source: MemberId, frame: Enroll) -> None:
-        """A sponsor answers for somebody. What it does not name is owed from the beginning."""
+        """A sponsor answers for somebody. What it does not name is owed from the beginning.
+
+        The newcomer may report to another logger, and is not ended here because it is silent.
+        """
         rows = self._books.rows
         row = Row(frame.member, dict(frame.after), now, again=False, attempt=frame.attempt)
-        row.filter, row.away = frame.filter, True
+        row.filter, row.away, row.here = frame.filter, True, False
         if not rows.knows(row):
             if rows.known(frame.member.name) is None and len(rows) >= _MOST:
                 return

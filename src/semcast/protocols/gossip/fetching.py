@@ -3,6 +3,9 @@
 Deviation: the paper asks once a round (4.3), and peers first. What is that old, peers have forgotten; and a
 round for every window makes a session that was away for an hour wait for another.
 
+So does who had no room for what came, because its program did not read: it lacks more than one request asks
+for.
+
 The window is the credit of the logger, which sends nothing that was not asked for. It is one for all streams
 together, and no larger than the room there is for what comes: a session of a log with hundreds of streams
 must not be sent hundreds of windows, nor anything while its program does not read. It is a number of bytes,
@@ -14,7 +17,7 @@ from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.spans import Span, first_of, within
-from semcast.protocols.gossip.streams import Stream
+from semcast.protocols.gossip.streams import WANTED, Stream
 
 WINDOW = 8192
 """Messages that are asked for and have not come, at most."""
@@ -25,7 +28,7 @@ _FIRST = 1024
 _BESIDE = 64
 """Bytes that a message takes besides its payload."""
 _OLD = 64
-"""Who lacks so many at once that are logged does not ask peers for them."""
+"""Who hears of so many more at once, and they are logged, does not ask peers for them."""
 
 
 class Fetching:
@@ -70,6 +73,7 @@ class Fetching:
             free -= sum([last - first + 1 for first, last in spans])
             lacking.append((sender, spans))
         for sender, spans in self._desk.ask_logger(lacking):
+            del self.behind[sender]  # the others come first the next time
             self.behind[sender] = spans[-1][1]
 
     def _look(self) -> int:
@@ -84,9 +88,22 @@ class Fetching:
                 under_way += stream.lacks(asked)
         return under_way
 
+    def _see_who_spilled(self) -> None:
+        """Streams of which much is missing that was heard of, because there was no room for it."""
+        desk, logger = self._desk, self._desk.logger
+        if logger is None:
+            return
+        for stream in desk.receiver.lagging():
+            logged = desk.logged.at(logger.name, stream.sender)
+            far = logged - stream.next > WANTED and stream.sender not in self.behind
+            if far and stream.lacks(logged) > WANTED:
+                stream.leave_to_logger(logged)
+                self.behind[stream.sender] = stream.next
+
     def on_round(self) -> None:
         """What was asked for and does not come was lost: ask for it again."""
         self._look()
+        self._see_who_spilled()
         for sender, asked in self.behind.items():
             stream = self._streams[sender]
             came = stream.next, stream.holds

@@ -8,7 +8,7 @@ since, and counts its attempts and serials from the beginning.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal, TypeVar, get_args
 
 import msgspec
@@ -42,7 +42,6 @@ class Standing(enum.IntEnum):
     """No member yet: it looks for a logger. Who hears it tells it who is there."""
 
 
-T = TypeVar("T")
 WireSpans = Annotated[list[tuple[Seq, Seq]], msgspec.Meta(max_length=_MOST_SPANS)]
 Entry = tuple[MemberId, Number]
 """A stream, and a number of it."""
@@ -50,6 +49,7 @@ Through = tuple[MemberId, Number, Number]
 """A stream, what a session is through with, and the highest number that it has heard of."""
 Known = tuple[MemberId, Standing, Number]
 """A member, its standing, and how many milliseconds ago it was heard."""
+T = TypeVar("T", Entry, Through, Known)
 Entries = Annotated[list[Entry], msgspec.Meta(max_length=_MOST_ENTRIES)]
 Wanted = Annotated[list[tuple[MemberId, WireSpans]], msgspec.Meta(max_length=_MOST_ENTRIES)]
 Hash = Annotated[bytes, msgspec.Meta(min_length=8, max_length=8)]
@@ -344,6 +344,13 @@ class Refused(Frame, frozen=True, array_like=True, tag=130, gc=False):
     why: Annotated[str, msgspec.Meta(max_length=256)]
 
 
+class Full(Frame, frozen=True, array_like=True, tag=146, gc=False):
+    """Of a logger to a sender: its log has no room for another stream, and nothing of this one is logged."""
+
+    incarnation: Number
+    why: Annotated[str, msgspec.Meta(max_length=256)]
+
+
 class Acknowledge(Frame, frozen=True, array_like=True, tag=131, gc=False):
     """A program is through with these streams up to these numbers, and says so."""
 
@@ -409,6 +416,7 @@ GossipFrame = (
     | Past
     | Heard
     | Refused
+    | Full
     | Acknowledge
     | Acknowledged
     | Disown
@@ -421,33 +429,30 @@ FRAMES: tuple[type[Frame], ...] = (*get_args(GossipFrame), *QUERIES)
 
 def entries(vector: Iterable[Entry]) -> list[list[Entry]]:
     """A vector in parts that fit into a control frame; one empty part if there is nothing."""
-    return _parts(vector, lambda entry: _ENTRY_BYTES + _name_bytes(entry[0]))
+    return _parts(vector, _ENTRY_BYTES)
 
 
 def reports(vector: Iterable[Through]) -> list[list[Through]]:
     """The same for reports."""
-    return _parts(vector, lambda entry: _THROUGH_BYTES + _name_bytes(entry[0]))
+    return _parts(vector, _THROUGH_BYTES)
 
 
 def knowns(members: Iterable[Known]) -> list[list[Known]]:
     """The same for lists of members."""
-    return _parts(members, lambda entry: _KNOWN_BYTES + _name_bytes(entry[0]))
+    return _parts(members, _KNOWN_BYTES)
 
 
-def _name_bytes(member: MemberId) -> int:
-    name = member.name
-    return len(name) if name.isascii() else len(name.encode())
-
-
-def _parts(vector: Iterable[T], size_of: Callable[[T], int]) -> list[list[T]]:
-    parts: list[list[T]] = [[]]
-    room = CONTROL
+def _parts(vector: Iterable[T], besides: int) -> list[list[T]]:
+    """Parts of what has a member first, and takes so many bytes besides its name."""
+    part: list[T] = []
+    parts, room = [part], CONTROL
     for entry in vector:
-        size = size_of(entry)
-        if parts[-1] and (size > room or len(parts[-1]) == _MOST_ENTRIES):
-            parts.append([])
-            room = CONTROL
-        parts[-1].append(entry)
+        name = entry[0].name
+        size = besides + (len(name) if name.isascii() else len(name.encode()))
+        if part and (size > room or len(part) == _MOST_ENTRIES):
+            part, room = [], CONTROL
+            parts.append(part)
+        part.append(entry)
         room -= size
     return parts
 

@@ -15,6 +15,7 @@ from semcast.protocols.gossip.frames import (
     Confirm,
     Disown,
     Farewell,
+    Full,
     Gone,
     Inquire,
     Logged,
@@ -77,6 +78,7 @@ class FromLogger:
         self._end = end
         self._farewell = farewell
         self._look = look
+        self._full: set[str] = set()  # loggers that have no room for this sender
         self.handlers: dict[type[Frame], Handler] = {
             Want: supplying.on_want,
             Gone: lambda _now, _source, frame: incoming.on_gone(frame),
@@ -87,13 +89,16 @@ class FromLogger:
             Inquire: self._on_inquire,
             Farewell: self._on_farewell,
             Refused: self._on_refused,
+            Full: self._on_full,
             Acknowledged: self._on_acknowledged,
             Disown: self._on_disown,
             Enrolled: belonging.on_enrolled,
         }
 
     def _on_logged(self, _now: Nanos, source: MemberId, frame: Logged) -> None:
-        if self._desk.logged.learn(MemberId(source.name, frame.log), frame.upto):
+        if self._full and any(sender == self._desk.me for sender, _ in frame.upto):
+            self._full.discard(source.name)
+        if self._desk.learn(MemberId(source.name, frame.log), frame.upto):
             self._sending.see_logged()
         self._incoming.on_logged(frame.upto)
 
@@ -102,12 +107,13 @@ class FromLogger:
     def _on_confirm(self, now: Nanos, _source: MemberId, frame: Confirm) -> None:
         if self._session.on_confirm(frame):
             self._session.on_period(now)
+            self._sending.unblock()
 
     def _on_reported(self, _now: Nanos, source: MemberId, frame: Reported) -> None:
         if not self._session.on_reported(frame):
             return
         self._incoming.freeze(frame.frozen)
-        if self._desk.logged.learn(MemberId(source.name, frame.log), frame.logged):
+        if self._desk.learn(MemberId(source.name, frame.log), frame.logged):
             self._sending.see_logged()
         self._incoming.on_logged(frame.logged)
 
@@ -119,6 +125,15 @@ class FromLogger:
         why = self._session.on_refused(frame)
         if why is not None:
             self._end(Left(why))
+
+    def _on_full(self, _now: Nanos, source: MemberId, frame: Full) -> None:
+        """A logger logs nothing of this sender. Where too few others could, it would wait for ever."""
+        if not self._session.is_meant(frame.incarnation):
+            return
+        self._full.add(source.name)
+        others = [name for name in self._roster.loggers() if name not in self._full]
+        if len(others) < self._desk.settings.log_acks:
+            self._end(Left(f"{source.name} cannot log what is sent here: {frame.why}"))
 
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
         """As was asked for; or because nothing was heard of this member."""

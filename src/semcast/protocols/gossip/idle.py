@@ -36,7 +36,8 @@ class IdleMarks:
         """Its sender is idle with this number."""
         before = self._marks.get(stream, 0)
         if seq > before:
-            self._clear(stream)
+            if before:
+                self._clear(stream)  # to be the latest
             self._marks[stream] = seq
             self._sum += _number(stream, seq)
 

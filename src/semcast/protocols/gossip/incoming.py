@@ -7,7 +7,7 @@ for at once (4.1), unless there is no room for it, or it is fetched in windows (
 from collections.abc import Iterable
 
 from semcast.core.ids import MemberId, Nanos
-from semcast.protocols.gossip.data import Data, batch_in
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.fetching import Fetching
 from semcast.protocols.gossip.frames import Closed, Entry, Gone, Notice, Said
@@ -47,25 +47,25 @@ class Incoming:
         desk = self._desk
         if frame.answers:
             desk.peers.answered(frame.answers, source, now)
-        batch = batch_in(frame)
+        batch, sender, first = frame.batch, frame.sender, frame.first
         if batch is None:
             self._stats.malformed += 1
             return
-        stream = self._receiver.streams.get(frame.sender)
+        stream = self._receiver.streams.get(sender)
         if stream is None:
-            stream = self._stream(frame.sender, frame.first - 1)
-        if stream is None or frame.sender == self._me:
+            stream = self._stream(sender, first - 1)
+        if stream is None or sender == self._me:
             return
         if stream.frozen and not self._roster.is_logger(source):
             return
         if self._fetching.behind:
             self._fetching.came(batch)
-        desk.idle.data(frame.sender, batch.last)
-        before = stream.known
-        for part in self._receiver.take(stream, batch, desk.round):
-            desk.buffer.add(part, desk.round)
-        if self._settings.eager and before + 1 < frame.first:
-            self._ask_at_once(now, stream, before + 1, frame.first - 1)
+        desk.idle.data(sender, first + len(batch.payloads) - 1)
+        before, number = stream.known, desk.round
+        for part in self._receiver.take(stream, batch, number):
+            desk.buffer.add(part, number)
+        if before + 1 < first and self._settings.eager:
+            self._ask_at_once(now, stream, before + 1, first - 1)
 
     def hear_of(self, now: Nanos, sender: MemberId, seq: int) -> None:
         """Its sender gave this number: what is below may be missing."""
@@ -130,7 +130,11 @@ class Incoming:
 
     def on_logged(self, logged: Iterable[Entry]) -> None:
         """So much of each stream is in the log: what is missing of it can be had there."""
+        streams = self._receiver.streams
         for sender, seq in logged:
+            known = streams.get(sender)
+            if known is not None and seq <= known.known:
+                continue  # as of most streams, most of the time
             stream = self._stream(sender, seq)
             if stream is not None and sender != self._me:
                 self._fetching.learn(stream, seq)
@@ -156,7 +160,7 @@ class Incoming:
         stream = self._stream(sender, last)
         if stream is None:  # at most once, and its sender will never say where to begin
             session.settled(sender)
-            receiver.ended.add(sender, last)
+            receiver.end(sender, last)
             session.remind(sender, last)
             return
         stream.close(last)

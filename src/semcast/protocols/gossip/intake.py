@@ -8,10 +8,10 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.core.statistics import Statistics
 from semcast.protocols.gossip.books import Books
-from semcast.protocols.gossip.data import Data, batch_in
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
-from semcast.protocols.gossip.frames import Logged, Want, wanted
+from semcast.protocols.gossip.frames import Full, Logged, Want, wanted
 from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.log import LogStream
@@ -20,6 +20,10 @@ from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.retention import Retaining
 from semcast.protocols.gossip.spans import Spans
 from semcast.protocols.gossip.storing import store
+from semcast.protocols.gossip.witnesses import Witnesses
+
+_TOLD = 64
+"""Senders that are told in a round that there is no room for them; others in the next."""
 
 
 class Fresh:
@@ -44,6 +48,7 @@ class Intake:
         departing: knows whose streams are over.
         roster: who is there.
         idle: what idle senders said last.
+        witnesses: who can be asked beside senders.
         stats: what is counted.
         out: where acknowledgements go.
     """
@@ -59,6 +64,7 @@ class Intake:
         departing: Departing,
         roster: Roster,
         idle: IdleMarks,
+        witnesses: Witnesses,
         stats: Statistics,
         out: Outbox,
     ) -> None:
@@ -71,27 +77,39 @@ class Intake:
         self._departing = departing
         self._roster = roster
         self._idle = idle
+        self._witnesses = witnesses
         self._stats = stats
         self._out = out
         self._fresh = Fresh()
+        self._unlogged: dict[MemberId, None] = {}  # senders in this round whose messages have no place here
 
     # What comes
 
     def stream(self, sender: MemberId) -> LogStream | None:
         """The log of a stream; None of one that has none here."""
-        own_only = self._roster.is_logger(sender) and not self._ending.shared
-        if self._roster.is_foreign(sender) or sender == self._me or own_only:
+        if self._roster.is_foreign(sender) or self._is_out_of_place(sender):
             return None
         stream = self._books.open(sender)
         if stream is not None:
             self._departing.opened(stream)
         return stream
 
+    def _is_out_of_place(self, sender: MemberId) -> bool:
+        """Whether it is a logger of which nothing comes in.
+
+        What this one published before its disk was lost does: members may have it, or have heard of it.
+        """
+        if sender.name == self._me.name:
+            return sender >= self._me
+        return self._roster.is_logger(sender) and not self._ending.shared
+
     def on_data(self, _now: Nanos, source: MemberId, frame: Data) -> None:
         """3.2: store it, and acknowledge when it is on disk; acknowledge again what is."""
-        stream, batch = self.stream(frame.sender), batch_in(frame)
+        stream, batch = self.stream(frame.sender), frame.batch
         if batch is None:
             self._stats.malformed += 1
+        elif stream is None and len(self._unlogged) < _TOLD:
+            self._unlogged[frame.sender] = None
         if stream is None or batch is None or self._ending.refuses(stream, source, batch.first):
             return
         if stream.last is not None and batch.last > stream.last:
@@ -116,6 +134,16 @@ class Intake:
         if stream is not None and not self._ending.refuses(stream, self._me, seq):
             stream.known = max(stream.known, seq)
 
+    def heard_by(self, witness: MemberId, sender: MemberId, seq: int) -> None:
+        """The same, said by a session: it may have it. Most of what it says is no news."""
+        stream = self._books.streams.get(sender)
+        if stream is not None and seq <= stream.contiguous:
+            return
+        self.hear_of(sender, seq)
+        stream = self._books.streams.get(sender)
+        if stream is not None and witness != sender:
+            self._witnesses.said(stream, seq, witness)
+
     def mark_idle(self, sender: MemberId, seq: int) -> None:
         """A sender has nothing beyond this number, unless it was heard of since."""
         self.hear_of(sender, seq)
@@ -124,13 +152,29 @@ class Intake:
             self._idle.mark(sender, seq)
 
     def ask_senders(self, number: int) -> None:
-        """For what is missing, of those that are there; they send what is not acknowledged, anyway."""
+        """For what is missing, of those that are there; they send what is not acknowledged, anyway.
+
+        What does not come for some rounds others are asked for, too.
+        """
         for stream in self._books.streams.values():
-            if not stream.frozen:
-                asked = wanted([(stream.sender, stream.missing())])
-                if asked:
+            asked = [] if stream.frozen else wanted([(stream.sender, stream.missing())])
+            if not asked:
+                self._witnesses.forget(stream.sender)
+                continue
+            for dest in (stream.sender, self._witnesses.of(stream, number)):
+                if dest is not None:
                     self._stats.requested += 1
-                    self._out.send(stream.sender, Want(number, asked))
+                    self._out.send(dest, Want(number, asked))
+        self._witnesses.tidy(self._books.streams)
+
+    def tell_refused(self) -> None:
+        """Those of whom nothing is logged for want of room: they would wait for it for ever."""
+        unlogged, self._unlogged = self._unlogged, {}
+        for sender in unlogged:
+            over = sender in self._books.ended or self._roster.is_foreign(sender)
+            if not over and (why := self._books.no_room(sender)):
+                self._books.refused += 1
+                self._out.send(sender, Full(sender.incarnation, why))
 
     # What is on disk
 

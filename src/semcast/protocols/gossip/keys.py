@@ -33,6 +33,9 @@ class Keys:
         self._keys: dict[bytes, Batched] = {}
         self._unplaced: dict[MemberId, list[bytes]] = {}
 
+    def __len__(self) -> int:
+        return len(self._keys)
+
     def add(self, key: bytes, sender: MemberId, first: int, count: int, position: int | None = None) -> None:
         """A batch was published, as so many messages of this stream from `first` on."""
         self._keys[key] = Batched(sender, first, first + count - 1, position)

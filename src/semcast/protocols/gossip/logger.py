@@ -9,7 +9,7 @@ Messages are on disk, and in memory only as far as a cache goes (`shelf.py`).
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Answered, Delivery, Note
@@ -71,6 +71,7 @@ from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
 from semcast.protocols.gossip.sponsor_frames import Enroll
 from semcast.protocols.gossip.staging import Staging
+from semcast.protocols.gossip.witnesses import Witnesses
 
 Handler = Callable[[Nanos, MemberId, Any], None]
 
@@ -88,21 +89,23 @@ class LoggerTimer(Timer):
 class Logger(Stack):
     """The logger of a group; `members` are those it knows to begin with, as for other members."""
 
-    log_stream_kind: type[LogStream] = LogStream
-    rows_kind: type[Rows] = Rows
-    journal_kind: type[Journal] = Journal
-    inquiry_kind: type[Inquiry] = Inquiry
-    retaining_kind: type[Retaining] = Retaining
-    admission_kind: type[Admission] = Admission
-    ending_kind: type[Ending] = Ending
-    departing_kind: type[Departing] = Departing
-    placing_kind: type[Placing] = Placing
-    intake_kind: type[Intake] = Intake
-    forgetting_kind: type[Forgetting] = Forgetting
-    colleagues_kind: type[Colleagues] = Colleagues
-    staging_kind: type[Staging] = Staging
-    copying_kind: type[Copying] = Copying
-    keys_kind: type[Keys] = Keys
+    log_stream_kind: ClassVar[type[LogStream]] = LogStream
+    rows_kind: ClassVar[type[Rows]] = Rows
+    journal_kind: ClassVar[type[Journal]] = Journal
+    inquiry_kind: ClassVar[type[Inquiry]] = Inquiry
+    retaining_kind: ClassVar[type[Retaining]] = Retaining
+    admission_kind: ClassVar[type[Admission]] = Admission
+    ending_kind: ClassVar[type[Ending]] = Ending
+    departing_kind: ClassVar[type[Departing]] = Departing
+    placing_kind: ClassVar[type[Placing]] = Placing
+    intake_kind: ClassVar[type[Intake]] = Intake
+    forgetting_kind: ClassVar[type[Forgetting]] = Forgetting
+    colleagues_kind: ClassVar[type[Colleagues]] = Colleagues
+    staging_kind: ClassVar[type[Staging]] = Staging
+    copying_kind: ClassVar[type[Copying]] = Copying
+    keys_kind: ClassVar[type[Keys]] = Keys
+    reading_kind: ClassVar[type[Reading]] = Reading
+    witnesses_kind: ClassVar[type[Witnesses]] = Witnesses
 
     def __init__(
         self, me: MemberId, members: Sequence[MemberId], settings: GossipSettings, rng: Random, out: Outbox
@@ -120,7 +123,7 @@ class Logger(Stack):
         )
         self.journal = self.journal_kind(out)
         self.placing = self.placing_kind(self.books, self.journal, out)
-        self.reading = Reading(self.books)
+        self.reading = self.reading_kind(self.books)
         self.serving = Serving(self.books, settings, self.stats, out)
         self._me = me
         self._rng = rng
@@ -174,11 +177,12 @@ class Logger(Stack):
             self.departing,
             self.roster,
             self._idle,
+            self.witnesses_kind(settings.gossip_rounds),
             self.stats,
             out,
         )
-        hear_of = self.intake.hear_of
-        self.admission = self.admission_kind(books, journal, hear_of, settings, self.colleagues, out)
+        heard_by = self.intake.heard_by
+        self.admission = self.admission_kind(books, journal, heard_by, settings, self.colleagues, out)
         self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
         self._lease = _LEASE * settings.report
@@ -202,7 +206,7 @@ class Logger(Stack):
             out,
         )
         self.publishing = Publishing(self._me, settings, books, journal, self.copying, out)
-        self.staging = self.staging_kind(self._me, settings, books, journal, self.publishing, out)
+        self.staging = self.staging_kind(self._me, settings, books, journal, self.publishing)
         self.gateway = Gateway(books, self.publishing, self.staging, self.intake)
         self.answering = Answering(books, self.reading, self.placing, self.gateway, self._forget, out)
 
@@ -260,6 +264,12 @@ class Logger(Stack):
     def _ready(self, now: Nanos) -> None:
         """The log is in use: who has a session will say so."""
         self.retaining.wait_for_reports(now)
+
+    def leave(self, now: Nanos, cause: str = "asked to") -> None:
+        """Say so: members ask another logger at once, or know that none is there."""
+        self._left = True
+        self.finding.say_goodbye()
+        super().leave(now, cause)
 
     def view(self) -> View:
         """Who is known to be there."""
@@ -383,6 +393,7 @@ class Logger(Stack):
     def _work(self, now: Nanos) -> None:
         self.departing.look(now, self.admission.dismiss)
         self.intake.ask_senders(self._round)
+        self.intake.tell_refused()
         if self.colleagues:
             self.cooperating.exchange(now, self._round)
         if self.departing.is_deaf(now):

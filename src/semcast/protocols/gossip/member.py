@@ -6,14 +6,15 @@ whom it follows up on is for the session to say.
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.confirming import Asked, Confirming
 from semcast.core.events import Delivery, Left, Note, Unconfirmed
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.gossip.acknowledging import Acknowledging
@@ -79,15 +80,16 @@ class Member(Stack):
         out: where everything goes.
     """
 
-    roster_kind: type[Roster] = Roster
-    receiver_kind: type[Receiver] = Receiver
-    sender_kind: type[Sender] = Sender
-    session_kind: type[Session] = Session
-    desk_kind: type[Desk] = Desk
-    peers_kind: type[Peers] = Peers
-    rate_kind: type[Rate] = Rate
-    belonging_kind: type[Belonging] = Belonging
-    from_logger_kind: type[FromLogger] = FromLogger
+    watches_mailbox = True
+    roster_kind: ClassVar[type[Roster]] = Roster
+    receiver_kind: ClassVar[type[Receiver]] = Receiver
+    sender_kind: ClassVar[type[Sender]] = Sender
+    session_kind: ClassVar[type[Session]] = Session
+    desk_kind: ClassVar[type[Desk]] = Desk
+    peers_kind: ClassVar[type[Peers]] = Peers
+    rate_kind: ClassVar[type[Rate]] = Rate
+    belonging_kind: ClassVar[type[Belonging]] = Belonging
+    from_logger_kind: ClassVar[type[FromLogger]] = FromLogger
     repairs: Mapping[Protocol, type[Repair]] = REPAIRS
 
     def __init__(
@@ -430,9 +432,10 @@ class Member(Stack):
 
     def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:  # noqa: ARG002
         """Hand over who is there, what will not come, and what is next of each stream."""
+        receiver = self.receiver
         views = [self.roster.change()] if self.roster.changed and self._has_news() else []
-        losses = self.receiver.losses()
-        batches = self.receiver.deliver(most)
+        losses = receiver.losses() if receiver.lost else []
+        batches = receiver.deliver(most)
         if batches:
             if self.sending.blocked:
                 self.sending.unblock()
@@ -450,13 +453,14 @@ class Member(Stack):
 
     def deliverable(self) -> bool:
         """Whether a message or a view waits for the program; nothing does for one that will come back."""
+        receiver = self.receiver
         if self.settings.stays and self.reader.closing:
             return False
-        return self.receiver.deliverable() or (self.roster.changed and self._has_news())
+        return bool(receiver.queue.messages or receiver.lost or (self.roster.changed and self._has_news()))
 
     def queued(self) -> int:
         """What waits for the program, and what its mailbox holds beyond its bound."""
-        return self.receiver.waiting + self.reader.excess
+        return self.receiver.queue.messages + self.reader.excess
 
     def reclaim(self) -> None:
         """Purge what is obsolete of what waits for the program."""
@@ -472,10 +476,15 @@ class Member(Stack):
             return ""
         return "no logger: what no member has any more is lost (pbcast's promise)"
 
+    def leaves_unheard(self) -> bool:
+        """All loggers have left. Its session stays on their disks; what it sent is there, too."""
+        logged = self.sender.logged == self.sender.seq
+        return self.settings.logs and logged and not self.roster.loggers()
+
     def held_back(self) -> HeldBack | None:
         """Its logger, most receivers, or its own program; no single receiver ever."""
         return self.sending.held_back(self.session.logger)
 
     def buffered(self) -> int:
         """What is kept for others, and what waits here."""
-        return len(self.desk.buffer) + self.receiver.held() + self.receiver.waiting
+        return len(self.desk.buffer) + self.receiver.held() + self.receiver.queue.messages

@@ -82,8 +82,9 @@ class Roster:
         self._loggers: dict[str, MemberId] | None = None
         first = {member.name: member for member in members if member.name != me.name}
         self._entries[me.name] = Entry(me, Standing.LOGGER if logger else Standing.MEMBER, 0)
+        loggers = frozenset(settings.loggers if settings.logs else ())
         for name, member in first.items():
-            self._entries[name] = Entry(member, self._standing(member, Standing.MEMBER), 0)
+            self._entries[name] = Entry(member, Standing.LOGGER if name in loggers else Standing.MEMBER, 0)
         for entry in () if self._fixed else self._entries.values():
             self._count(entry, 1)
         peers.begin(first.values())

@@ -9,6 +9,7 @@ many streams there are, and nobody else anything; what it missed meanwhile is in
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
+from typing import ClassVar
 
 from semcast.core.events import Lost, Note, Purged
 from semcast.core.ids import MemberId, MessageId
@@ -36,7 +37,7 @@ SKIPPED = 4096
 class Receiver:
     """The receiving side of a member."""
 
-    stream_kind: type[Stream] = Stream
+    stream_kind: ClassVar[type[Stream]] = Stream
 
     def __init__(self, me: MemberId, settings: GossipSettings, stats: Statistics, out: Outbox) -> None:
         self._me = me
@@ -44,11 +45,15 @@ class Receiver:
         self.ended = Ended()
         self._settings = settings
         self._durable = settings.logs
+        self._eager = settings.purging is EAGER
+        self._most = settings.queue_messages
         self._stats = stats
         self._out = out
-        self._queue = PurgingBuffer(settings.purging)
+        self.queue = PurgingBuffer(settings.purging)
+        """What waits for the program."""
         self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
-        self._lost: dict[tuple[MemberId, str], Spans] = {}  # what will not come, by stream and cause
+        self.lost: dict[tuple[MemberId, str], Spans] = {}
+        """What will not come, by stream and cause, and the program has not been told."""
         self._opened = 0
         self._named: dict[str, list[MemberId]] = {}  # the open streams of each name
         self._senders: list[MemberId] = []  # of all open streams, sorted
@@ -58,6 +63,8 @@ class Receiver:
         self._handed: deque[tuple[int, MemberId, int]] = deque()  # with how many there were by then
         self._total = 0  # messages that were handed over
         self._through: dict[MemberId, int] = {}  # the last of each that the program is done with
+        self.is_over: Callable[[MemberId], None] = _ignore
+        """To be told that a stream is over, and all of it settled here."""
         self.unread: Callable[[], int] = _nothing
         """How many of the messages that were handed over the program has not taken."""
 
@@ -88,13 +95,18 @@ class Receiver:
         stream = self.streams.pop(sender)
         self._taken.pop(sender, None)
         self._through.pop(sender, None)
-        self.ended.add(sender, stream.next)
+        self.end(sender, stream.next)
         self._lagging.pop(sender, None)
         self._stalled.pop(sender, None)
         del self._senders[bisect_left(self._senders, sender)]
         self._named[sender.name].remove(sender)
         if not self._named[sender.name]:
             del self._named[sender.name]
+
+    def end(self, sender: MemberId, last: int) -> None:
+        """Nothing more comes of a stream, which ended with this number."""
+        self.ended.add(sender, last)
+        self.is_over(sender)
 
     def lagging(self) -> list[Stream]:
         """Streams of which something is missing or held, as they were opened."""
@@ -111,10 +123,15 @@ class Receiver:
         before = bisect_left(lagging, first, key=_sender)
         return lagging[before:] + lagging[:before]
 
-    def through(self, sender: MemberId) -> int:
-        """The program is through with everything up to there, or will never be given it."""
+    def standing(self) -> list[tuple[MemberId, int, int]]:
+        """Of every stream, by name: up to where the program is through with it, and what was heard of."""
         if not self._settings.explicit:
             self._see_what_was_taken()
+        streams, through = self.streams, self.through
+        return [(sender, through(sender), streams[sender].known) for sender in self._senders]
+
+    def through(self, sender: MemberId) -> int:
+        """The program is through with everything up to there, or will never be given it."""
         if self._queued.get(sender) or self._through[sender] < self._taken[sender]:
             return self._through[sender]
         return self.streams[sender].next
@@ -145,7 +162,7 @@ class Receiver:
         """Messages came in this round; returns those that were missing, and are here now."""
         count, filter_ = len(batch.payloads), self._settings.filter
         wanted = not filter_ or (batch.items is None and not self._is_unwanted(stream, batch))
-        if wanted and stream.expects(batch) and self.room(count) >= count:  # as most are
+        if wanted and stream.expects(batch) and self._fits(count):  # as most are
             self._enqueue(stream, batch)
             return [batch]
         stream.hear_of(batch.last, number)
@@ -205,7 +222,7 @@ class Receiver:
             for begin, end in stream.skip(first, last):
                 self._note_lost(stream.sender, begin, end, why)
                 if why != "unwanted":
-                    self._lost.setdefault((stream.sender, why), Spans()).add(begin, end)
+                    self.lost.setdefault((stream.sender, why), Spans()).add(begin, end)
                     self._stats.skipped += end - begin + 1
         self.advance(stream)
 
@@ -219,10 +236,14 @@ class Receiver:
 
     # Out
 
+    def _fits(self, count: int) -> bool:
+        """Whether so many messages may be queued now."""
+        return self.queue.messages + count <= self._most or self.room(count) >= count
+
     def room(self, wanted: int = 1, reserve: int = 0) -> int:
         """How many more messages may wait for the program; what is obsolete leaves if they are too few."""
         limit = self._settings.queue_messages + reserve
-        queue = self._queue
+        queue = self.queue
         if queue.messages > limit - wanted:
             self.reclaim()
         left = limit - queue.messages
@@ -230,28 +251,22 @@ class Receiver:
 
     def reclaim(self) -> None:
         """Purge what is obsolete of what waits."""
-        self._queue.reclaim(len(self._queue))
+        self.queue.reclaim(len(self.queue))
         self._tell_purged()
-
-    def deliverable(self) -> bool:
-        """Whether anything waits for the program, or it has yet to be told that something will not come."""
-        return self._queue.messages > 0 or bool(self._lost)
 
     def losses(self) -> list[Lost]:
         """What it has not been told of. A program that does not read is told of few long spans later."""
-        if not self._lost:
-            return []
-        lost, self._lost = self._lost, {}
+        lost, self.lost = self.lost, {}
         return [Lost(sender, *span, why) for (sender, why), spans in lost.items() for span in spans]
 
     def deliver(self, most: int) -> list[Batch]:
         """Hand over what waits, and take in what waits behind it."""
-        batches = self._queue.pop(most)
+        batches, explicit = self.queue.pop(most), self._settings.explicit
         for batch in batches:
             sender, count = batch.sender, len(batch.payloads)
             self._taken[sender] = last = batch.first + count - 1
             self._total += count
-            if not self._settings.explicit:
+            if not explicit:
                 self._handed.append((self._total, sender, last))
             self._leave(sender, count)
             self._stats.delivered += count
@@ -261,28 +276,23 @@ class Receiver:
                 self.advance(stream)
         return batches
 
-    @property
-    def waiting(self) -> int:
-        """Messages that wait for the program."""
-        return self._queue.messages
-
     def held(self) -> int:
         """Messages that wait for others before them, or for room."""
         return sum([stream.holds for stream in self._lagging.values()])
 
     def _enqueue(self, stream: Stream, batch: Batch) -> None:
-        eager, sender = self._settings.purging is EAGER, stream.sender
-        if eager and batch.items is not None:
-            self._queue.extend(batch.singles())
+        sender, count, queued = stream.sender, len(batch.payloads), self._queued
+        if self._eager and batch.items is not None:
+            self.queue.extend(batch.singles())
         else:
-            self._queue.add(batch)
-        self._queued[sender] = self._queued.get(sender, 0) + len(batch.payloads)
-        stream.settle(batch.last)
-        if eager:  # else nothing is purged before there is no room
+            self.queue.add(batch)
+        queued[sender] = queued.get(sender, 0) + count
+        stream.settle(batch.first + count - 1)
+        if self._eager:  # else nothing is purged before there is no room
             self._tell_purged()
 
     def _tell_purged(self) -> None:
-        for purged in self._queue.take_purged():
+        for purged in self.queue.take_purged():
             self._out.deliver(purged)
             self._stats.purged_delivery += purged.count
             self._leave(purged.sender, purged.count)
@@ -305,3 +315,7 @@ def _number(stream: Stream) -> int:
 
 def _nothing() -> int:
     return 0
+
+
+def _ignore(_sender: MemberId) -> None:
+    """Nobody wants to know."""

@@ -82,7 +82,7 @@ class Rpbcast(Repair):
         desk = self.desk
         if frame.log is not None:
             others = [entry for entry in frame.logged if entry[0] != desk.me]
-            desk.logged.learn(frame.log, others)  # of its own stream it believes loggers
+            desk.learn(frame.log, others)  # of its own stream it believes loggers
         forgotten = desk.serve(now, source, frame.wanted, frame.round)
         if desk.settings.logs:
             desk.note_forgotten(source, forgotten, frame.round)

@@ -11,9 +11,10 @@ from random import Random
 import msgspec
 
 from semcast.core.events import Left
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox, Timer
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.protocols.gossip.member import Member
 from semcast.protocols.gossip.settings import GossipSettings
 

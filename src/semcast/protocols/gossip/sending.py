@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.events import Blocked, Note, Sent, Unblocked
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch, batch_of
 from semcast.core.reader import Reader
-from semcast.core.stack import HeldBack
 from semcast.protocols.gossip.data import data_of
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Idle

@@ -34,8 +34,9 @@ from semcast.protocols.gossip.settings import GossipSettings
 
 _IN_VAIN = 3
 """Periods without an answer to a report after which a session counts as away."""
-
-
+_DOUBLINGS = 3
+"""How often a session that nobody admits becomes twice as patient: an admission takes longer than a report,
+as several loggers write it down. An attempt that is given up too early is worth nothing."""
 _UNANSWERED = 16
 """Reports that may be on their way: the logger may be far."""
 _MOST = 256
@@ -78,6 +79,7 @@ class Session:
         self._out = out
         self.attempt = 1
         """Another one for each logger that is asked, and whenever sponsors are."""
+        self._in_vain = 0  # attempts at loggers that were given up since it began
         self._t_join: dict[MemberId, int] = {}  # where streams begin, as sponsors said
         self.bound: Callable[[MemberId, int], int] = _all_of_it
         """As much of what it is through with as a logger may know."""
@@ -129,11 +131,18 @@ class Session:
             self.attempt += 1
             self._confirmed.clear()
         if not self.admitted:
+            self._in_vain += former is not None
             self._ask()
 
     def deserted(self, now: Nanos) -> bool:
         """Whether its logger has not answered for so long that another may be better."""
-        return self.logger is not None and now - self._last_word > _IN_VAIN * self._settings.report
+        return self.logger is not None and now - self._last_word > self._patience
+
+    @property
+    def _patience(self) -> Nanos:
+        """How long a logger may take to answer."""
+        doublings = 0 if self.admitted else min(self._in_vain, _DOUBLINGS)
+        return (_IN_VAIN * self._settings.report) << doublings
 
     def leave(self, now: Nanos) -> None:
         """End the session as soon as what was sent is logged."""
@@ -231,7 +240,7 @@ class Session:
         """Streams that the logger knows begin at once; or when their senders have said where they are."""
         for stream, last in confirmed.ended:
             if stream not in self._receiver.ended:
-                self._receiver.ended.add(stream, last)
+                self._receiver.end(stream, last)
                 self._out.deliver(Note("start", sender=stream, seq=last, level=self.level))
         for stream, seq in confirmed.after:
             if self._asks_senders:
@@ -260,7 +269,7 @@ class Session:
         settings = self._settings
         new = settings.start == "new" and self._me.incarnation == 0
         waits = settings.logs and not self.admitted and not self.leaving
-        return settings.sponsored and new and waits and now - self._last_word > _IN_VAIN * settings.report
+        return settings.sponsored and new and waits and now - self._last_word > self._patience
 
     @property
     def _last_word(self) -> Nanos:
@@ -281,6 +290,7 @@ class Session:
     def leave_sponsors(self, now: Nanos) -> None:
         """Too few answer: ask loggers for a while."""
         self.attempt += 1
+        self._in_vain += 1
         self._moved_at = now
         self._ask()
 
@@ -324,7 +334,7 @@ class Session:
 
     def remind(self, stream: MemberId, last: int) -> None:
         """The logger does not know that all of a stream that is over is settled here."""
-        if len(self._reminders) < _MOST:
+        if last and len(self._reminders) < _MOST:
             self._reminders[stream] = last
 
     def settled(self, stream: MemberId) -> None:
@@ -338,11 +348,8 @@ class Session:
         assert self.logger is not None
         self._serial += 1
         self._reports.pop(self._serial - _UNANSWERED, None)
-        streams = self._receiver.streams
-        vector = [
-            (stream, self._receiver.through(stream), streams[stream].known) for stream in sorted(streams)
-        ]
-        vector += [(stream, last, last) for stream, last in self._reminders.items()]
+        vector = self._receiver.standing()
+        vector += [(stream, last, 0) for stream, last in self._reminders.items()]
         self._reminders.clear()
         if self._moving:  # its new logger knows nothing of what it is through with
             vector += [(stream, last, last) for stream, last in self._receiver.ended.entries()]

@@ -135,7 +135,7 @@ class Sponsoring:
 
     def _heard_of(self) -> dict[MemberId, int]:
         """TS: of all streams, those that are over among them."""
-        heard = dict(self._receiver.ended.entries())
+        heard = dict(self._receiver.ended.newest())
         heard.update((stream, found.known) for stream, found in self._receiver.streams.items())
         return heard
 

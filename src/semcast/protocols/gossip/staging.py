@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.outbox import Outbox
 from semcast.protocols.gossip.books import Books
 from semcast.protocols.gossip.journal import Journal
 from semcast.protocols.gossip.keys import Batched
@@ -43,14 +42,12 @@ class Staging:
         books: Books,
         journal: Journal,
         publishing: Publishing,
-        out: Outbox,
     ) -> None:
         self._me = me
         self._settings = settings
         self._books = books
         self._journal = journal
         self._publishing = publishing
-        self._out = out
 
     def stage(
         self,

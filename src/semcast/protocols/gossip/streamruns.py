@@ -6,7 +6,7 @@ from types import NoneType
 
 from semcast.core.annotations import Item
 from semcast.core.messages import Batch
-from semcast.protocols.gossip.spans import Span, Spans
+from semcast.protocols.gossip.spans import Span
 from semcast.protocols.semantic.answers import LENGTH
 
 _STALE = 64
@@ -18,7 +18,8 @@ class StreamRuns:
 
     >>> from semcast.core import MemberId
     >>> runs, p = StreamRuns(), MemberId("p")
-    >>> runs.add(Batch(p, 1, [b"a", b"b", b"c"])); runs.add(Batch(p, 5, [b"e"]))
+    >>> runs.add(Batch(p, 1, [b"a", b"b", b"c"])), runs.add(Batch(p, 5, [b"e"]))
+    (True, True)
     >>> [(each.first, each.payloads) for each in runs.between(2, 9)], len(runs), runs.spans()
     ([(2, [b'b', b'c']), (5, [b'e'])], 4, [(1, 3), (5, 5)])
     """
@@ -49,9 +50,11 @@ class StreamRuns:
             batch = found[0] if found else None
         return batch
 
-    def add(self, batch: Batch) -> None:
-        """Another run, none of whose messages are here."""
+    def add(self, batch: Batch) -> bool:
+        """Another run; returns whether none begins there, as none of its other messages are here."""
         firsts, first = self._firsts, batch.first
+        if first in self._runs:
+            return False
         if not firsts or first > firsts[-1]:
             firsts.append(first)
         else:
@@ -60,6 +63,7 @@ class StreamRuns:
                 firsts.insert(place, first)
         self._runs[first] = batch
         self._count += len(batch.payloads)
+        return True
 
     def remove(self, first: int) -> Batch | None:
         """Take out the run that begins there."""
@@ -90,7 +94,17 @@ class StreamRuns:
 
     def spans(self) -> list[Span]:
         """Their numbers."""
-        return list(Spans((batch.first, batch.last) for batch in self))
+        found: list[Span] = []
+        begin, end = 0, -1
+        for batch in self:  # in order, and disjoint
+            if batch.first > end + 1:
+                if end >= begin:
+                    found.append((begin, end))
+                begin = batch.first
+            end = batch.last
+        if end >= begin:
+            found.append((begin, end))
+        return found
 
 
 def item_bytes(item: str) -> int:

@@ -1,6 +1,6 @@
 """Members of the gossip family, broken on purpose: what the paper prints, and what it leaves out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -109,8 +109,14 @@ class JoinerFromZero(Member):
 
 
 class _ShortBuffer(GossipBuffer):
-    def __init__(self, rounds: int, most: int, logged: Mapping[MemberId, int] | None) -> None:  # noqa: ARG002
-        super().__init__(rounds, most, None)
+    def __init__(
+        self,
+        rounds: int,
+        most: int,
+        logged: Mapping[MemberId, int] | None,  # noqa: ARG002
+        over: Container[MemberId] = (),
+    ) -> None:
+        super().__init__(rounds, most, None, over)
 
 
 class _ShortDesk(Desk):

@@ -13,7 +13,7 @@ from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.copying import Copying
-from semcast.protocols.gossip.data import Data, batch_in
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
@@ -32,6 +32,7 @@ from semcast.protocols.gossip.rows import Row, Rows
 from semcast.protocols.gossip.spans import Span, spans_of
 from semcast.protocols.gossip.stages import Stages
 from semcast.protocols.gossip.staging import Staging
+from semcast.protocols.gossip.witnesses import Witnesses
 
 
 class _HastyIntake(Intake):
@@ -72,7 +73,7 @@ class DisconnectedForgotten(Logger):
 
 class _CompactingIntake(Intake):
     def on_data(self, now: Nanos, source: MemberId, frame: Data) -> None:
-        stream, batch = self.stream(frame.sender), batch_in(frame)
+        stream, batch = self.stream(frame.sender), frame.batch
         fresh = stream is not None and not stream.settled(frame.first)
         if stream is not None and batch is not None and fresh and self._retaining.compacts:
             probe = type(stream)(frame.sender)
@@ -124,6 +125,17 @@ class RecollectedMessageReadded(Logger):
     """R-7: a duplicate brings back what was collected."""
 
     log_stream_kind = _RememberingNothing
+
+
+class _NoWitnesses(Witnesses):
+    def of(self, stream: LogStream, number: int) -> MemberId | None:  # noqa: ARG002
+        return None
+
+
+class AsksSendersOnly(Logger):
+    """3.2: what a dead sender gave to members only is not logged before its stream is closed."""
+
+    witnesses_kind = _NoWitnesses
 
 
 class _AsksNobody(Inquiry):

@@ -28,6 +28,7 @@ from semcast.specs.gossip.logs import (
 from semcast.specs.gossip.members import gossip_members
 from semcast.specs.gossip.positions import gossip_positions
 from semcast.specs.gossip.publishing import published_all, published_once, published_taken
+from semcast.specs.gossip.reading import read_all, read_kept, read_once, read_true
 from semcast.specs.gossip.sponsors import gossip_sponsored
 from semcast.specs.gossip.starting import gossip_beginning
 from semcast.specs.verdict import Verdict
@@ -59,7 +60,7 @@ GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_forgotten": gossip_forgotten,
     "gossip_ended": gossip_ended,
 }
-"""What must hold of a log beyond that; these are judged in memory only."""
+"""What must hold of a log beyond that."""
 
 GOSSIP_BATCHES: dict[str, Callable[[History], Verdict]] = {
     "published_once": published_once,
@@ -67,3 +68,12 @@ GOSSIP_BATCHES: dict[str, Callable[[History], Verdict]] = {
     "published_all": published_all,
 }
 """What must hold of batches that programs give a logger, where these record what they do."""
+
+GOSSIP_READERS: dict[str, Callable[[History], Verdict]] = {
+    "read_true": read_true,
+    "read_once": read_once,
+    "read_all": read_all,
+    "read_kept": read_kept,
+}
+"""What must hold of programs that read a log by position, where these record what they are given: judged in
+memory only."""

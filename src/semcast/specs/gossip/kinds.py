@@ -47,6 +47,16 @@ Programs that are no members, and give a logger batches; `annotation` (kind "ite
 - taken: the logger `sender` has said that the batch is in its log `order`, from position `seq` on;
   `level` says whether that was so before: "logged" or "known";
 - refused: the logger has said no; `level` says why.
+
+Programs that are no members, and read a log by position, batch by batch; `annotation` (kind "item") is the
+number of the batch:
+
+- reader: it starts; of messages about items it wants those whose item begins with `annotation`;
+- given: what a batch has: a message, its position in `order`, and in `annotation` the CRC-32 of its payload;
+- skipped: it was told that of `count` positions from `seq` on, `order` were trimmed;
+- counted: the batch is with whoever it is for, whole: the rows before it, since the last such row. It is of
+  the log `order` of the logger `sender`, and has `count` positions from `seq` on;
+- stopped: it reads no more; `level` says why: "log" (that is another one), "trimmed".
 """
 
 from semcast.core.annotations import Item
@@ -118,6 +128,10 @@ def _vouched(event: Event) -> str | None:
     return None
 
 
+def _at_position(event: Event) -> str | None:
+    return _messages(event) if event.order is not None else "a message without a position"
+
+
 def _keyed(event: Event) -> str | None:
     return None if isinstance(event.annotation, Item) else f"{event.kind.value} without a key"
 
@@ -150,3 +164,8 @@ OFFERED = add_kind("offered", ("count", "order", "annotation"), _keyed)
 ASKED = add_kind("asked", ("annotation",), _keyed)
 TAKEN = add_kind("taken", ("sender", "seq", "level", "order", "annotation"), _keyed)
 REFUSED = add_kind("refused", ("level", "annotation"), _keyed)
+READER = add_kind("reader", ("annotation",))
+GIVEN = add_kind("given", (*_MESSAGES, "order", "annotation"), _at_position)
+SKIPPED = add_kind("skipped", ("seq", "count", "order"))
+COUNTED = add_kind("counted", (*_MESSAGES, "order", "annotation"), _keyed)
+STOPPED = add_kind("stopped", ("level",))

@@ -9,6 +9,7 @@ from semcast.history.events import Event, History
 from semcast.history.schema import GONE, Kind
 from semcast.specs.evidence import evidence_of
 from semcast.specs.gossip.kinds import (
+    ADMIT,
     AT_MOST_ONCE,
     COLLECT,
     DETACHED,
@@ -24,6 +25,7 @@ from semcast.specs.gossip.kinds import (
     LOST,
     OPENED,
     PUBLISHER,
+    READER,
     RECONNECT,
     START,
 )
@@ -90,6 +92,8 @@ class Session:
         self.orphaned_at: Nanos = _NEVER
         """When the last of the sponsors crashed that took it in where no logger did: nobody answers for what
         it is owed then, until a logger hears it."""
+        self.admitted_at: Nanos = _NEVER
+        """When a logger, or sponsors, first had taken it in."""
         self.dismissed_at: Nanos = _NEVER
         """When a logger ended it, having heard nothing of it for long: nothing is owed to it then."""
 
@@ -113,6 +117,21 @@ class Session:
         """Where it left for good, if it did."""
         end = self.last.end
         return end if end is not None and end.kind is Kind.LEFT and not self.last.fenced else None
+
+    @property
+    def over_at(self) -> Nanos:
+        """When it was owed nothing more: it wanted to leave, was ended, or was refused, and is over."""
+        ends = [each.at for each in (self.last.leaves, self.left) if each is not None]
+        return min([self.orphaned_at, self.dismissed_at, *ends])
+
+    def owed_since(self, each: Incarnation, stream: MemberId) -> Nanos:
+        """From when on a log must keep a stream for one of its incarnations.
+
+        It gives itself its own messages from the beginning; a log cannot keep them for a session of which no
+        logger knows yet.
+        """
+        start = each.starts[stream]
+        return max(start.at, self.admitted_at) if stream == each.process else start.at
 
     @property
     def counted(self) -> list[Incarnation]:
@@ -166,19 +185,21 @@ class Ledger:
         self.streams = list(evidence_of(history).senders)
         """All that were multicast to, or delivered of."""
         loggers = {row.process.name for row in history.events if row.kind is OPENED}
-        publishers = {row.process.name for row in history.events if row.kind is PUBLISHER}
+        programs = {row.process.name for row in history.events if row.kind in (PUBLISHER, READER)}
         opened = [row.count for row in history.events if row.kind is OPENED]
         self.log_acks = max([1, *opened])
         """How many loggers must have a message."""
         by_name: dict[str, list[Incarnation]] = {}
         for process in sorted(history.processes):
-            if process.name not in loggers and process.name not in publishers:
+            if process.name not in loggers and process.name not in programs:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
         self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
         ends = {each.process: each.end for found in by_name.values() for each in found}
+        admissions = _admissions(history)
         for session in self.sessions:
             session.orphaned_at = _last_crash(session.incarnations[0].sponsors, ends)
             session.dismissed_at = _dismissed_at(session, history)
+            session.admitted_at = min(admissions.get(each.process, _NEVER) for each in session.incarnations)
         self.logs: list[Log] = []
         self.readded: list[tuple[Log, Event]] = []
         """Where a logger took in again what it had collected."""
@@ -367,6 +388,16 @@ def _estranged(history: History) -> list[tuple[Nanos, Nanos]]:
         ends = [row.at for row in rows if row.kind in GONE]
         if rows and (not ends or ends[0] > forgot[process.name]):
             found.append((max(rows[0].at, forgot[process.name]), ends[0] if ends else _END))
+    return found
+
+
+def _admissions(history: History) -> dict[MemberId, Nanos]:
+    """When a row of each process was first on a logger's disk, or sponsors took it in."""
+    found: dict[MemberId, Nanos] = {}
+    for row in history.events:
+        if row.kind is ADMIT or row.kind is JOINED:
+            for member in (row.members or ()) if row.kind is ADMIT else (row.process,):
+                found[member] = min(row.at, found.get(member, row.at))
     return found
 
 

@@ -161,6 +161,8 @@ def gossip_admitted(history: History) -> Verdict:
 def gossip_collection(history: History) -> Verdict:
     """S_GC: nothing is collected as stable before every session that started before it has it.
 
+    Who was refused has no session, though it began with its own messages; nor has who is not admitted yet.
+
     Compares moments of several processes, so only simulated runs, which have one clock, are judged.
     """
     if history.info.seed is None:
@@ -282,15 +284,13 @@ def _collected_early(
     findings: Findings, had: dict[MemberId, dict[int, Nanos]], session: Session, row: Event
 ) -> None:
     assert row.sender is not None
-    leaves = session.last.leaves
-    over = min(session.orphaned_at, session.dismissed_at)
-    if (leaves is not None and leaves.at <= row.at) or over <= row.at:
+    if session.over_at <= row.at:
         return
     counted = session.incarnations
     if any(each.at_most_once for each in counted):
         counted = [each for each in counted if each.end is None or each.end.at > row.at][-1:]
-    starts = [each.starts[row.sender] for each in counted if row.sender in each.starts]
-    begun = [start.seq for start in starts if start.at <= row.at]
+    owing = [each for each in counted if row.sender in each.starts]
+    begun = [each.starts[row.sender].seq for each in owing if session.owed_since(each, row.sender) <= row.at]
     if not begun:
         return
     times = had.get(row.sender, {})
