@@ -1,9 +1,13 @@
 """A trading floor in one causal domain: nobody hears of an effect before its cause, whatever the groups.
 
-A feed publishes quotes. Desks buy when a quote is low, in another group; the exchange fills their orders.
-Then the desk says in a third group what it holds, and the risk officers, who are in all three, add up. Nobody
-looks at a clock or asks for what is missing: whoever is told of a holding has been told of the fill, and
-whoever is told of an order has been told of the quote that it names.
+- `quotes` is a diffusion group: the feed says prices, everybody else is a client and listens.
+- `orders` is a client/server group: desks are clients of two exchanges. Both are told of every order; the
+  first of them fills it, and tells the other one and the desk.
+- `risk` is a group of peers: desks say what they hold, and officers add up.
+
+Clients are in no view: that a desk comes or goes changes none. Nobody looks at a clock or asks for what is
+missing: who is told of an order has been told of the quote that it names, and so has who is told of a
+holding, although these are three groups, of three kinds.
 
 `python examples/trading_floor.py DIR` records what everybody does: `semcast check DIR` judges it.
 """
@@ -16,6 +20,7 @@ import semcast
 ROUNDS = 20
 LIMIT = 100
 DESKS = ("amy", "bob")
+EXCHANGES = ("east", "west")
 OFFICERS = ("ida", "otto")
 WAIT = 60
 
@@ -27,35 +32,41 @@ def domain(name: str) -> semcast.Domain:
 
 
 async def feed() -> None:
-    """Says prices: even ones are low."""
+    """Says prices: even ones are low. It begins when desks and officers are there."""
     async with domain("feed") as floor:
-        quotes = await floor.join("quotes")
-        await quotes.wait_for(2 + len(DESKS) + len(OFFICERS), WAIT)
+        quotes = await floor.join("quotes", kind="diffusion", role="server")
+        risk = await floor.join("risk")
+        await risk.wait_for(1 + len(DESKS) + len(OFFICERS), WAIT)
         for number in range(ROUNDS):
             price = LIMIT - 1 if number % 2 == 0 else LIMIT + 1
-            await quotes.send(b"%d %d" % (number, price), item="IBM" if number % 2 else None)
-        await floor.flush(WAIT)
-
-
-async def exchange() -> None:
-    """Fills orders. It is told of the quote before the order that names it."""
-    async with domain("exchange") as floor:
-        quotes, orders = await floor.join("quotes"), await floor.join("orders")
-        await orders.wait_for(1 + len(DESKS) + len(OFFICERS), WAIT)
-        seen: set[bytes] = set()
-        filled = 0
+            await quotes.send(b"%d %d" % (number, price))
+        done = 0
         async for group, event in floor:
-            if not isinstance(event, semcast.Message) or event.sender == floor.member:
+            done += group == risk.name and isinstance(event, semcast.Message) and b" done" in event.payload
+            if done == len(OFFICERS):
+                break
+
+
+async def exchange(name: str) -> None:
+    """Fills orders. It has been told of the quote that an order names."""
+    async with domain(name) as floor:
+        quotes = await floor.join("quotes", kind="diffusion", role="client", timeout=WAIT)
+        orders = await floor.join("orders", kind="client-server", role="server")
+        seen: set[bytes] = set()
+        fills = 0
+        async for group, event in floor:
+            if not isinstance(event, semcast.Message):
                 continue
             if group == quotes.name:
                 seen.add(event.payload.split()[0])
-            elif group == orders.name:
-                desk, what, quote = event.payload.split()
-                assert what == b"buy"
+            elif event.payload.startswith(b"filled"):
+                fills += 1
+            else:
+                quote = event.payload.split()[1]
                 assert quote in seen, "an order before its quote"
-                await orders.send(desk + b" has " + quote)
-                filled += 1
-            if filled == len(DESKS) * ROUNDS // 2:
+                if orders.members()[0] == floor.member:
+                    await orders.send(b"filled " + quote, to=event.sender)
+            if fills == len(DESKS) * ROUNDS // 2:
                 break
         await floor.flush(WAIT)
 
@@ -63,42 +74,44 @@ async def exchange() -> None:
 async def desk(name: str) -> None:
     """Buys at every low quote, and says what it holds after every fill."""
     async with domain(name) as floor:
-        quotes, orders = await floor.join("quotes"), await floor.join("orders")
+        quotes = await floor.join("quotes", kind="diffusion", role="client", timeout=WAIT)
+        orders = await floor.join("orders", kind="client-server", role="client", timeout=WAIT)
+        await orders.wait_for(len(EXCHANGES), WAIT)
         risk = await floor.join("risk")
-        await risk.wait_for(len(DESKS) + len(OFFICERS), WAIT)
         held, mine = 0, name.encode()
         async for group, event in floor:
             if not isinstance(event, semcast.Message):
                 continue
             words = event.payload.split()
             if group == quotes.name and int(words[1]) < LIMIT:
-                await orders.send(mine + b" buy " + words[0])
-            elif group == orders.name and words[:2] == [mine, b"has"]:
+                await orders.send(b"buy " + words[0])
+            elif group == orders.name:
                 held += 1
-                await risk.send(mine + b" %d" % held)
+                await risk.send(mine + b" %d " % held + words[1])
             if held == ROUNDS // 2:
                 break
         await floor.flush(WAIT)
 
 
 async def officer(name: str) -> dict[bytes, int]:
-    """Adds up what desks hold, and has seen every fill before."""
+    """Adds up what desks hold, and has been told of every quote before."""
     async with domain(name) as floor:
-        await floor.join("quotes")
-        orders, risk = await floor.join("orders"), await floor.join("risk")
-        fills = dict.fromkeys((desk.encode() for desk in DESKS), 0)
-        held = dict(fills)
+        quotes = await floor.join("quotes", kind="diffusion", role="client", timeout=WAIT)
+        risk = await floor.join("risk")
+        held = dict.fromkeys((desk.encode() for desk in DESKS), 0)
+        seen: set[bytes] = set()
         async for group, event in floor:
             if not isinstance(event, semcast.Message):
                 continue
             words = event.payload.split()
-            if group == orders.name and words[1] == b"has":
-                fills[words[0]] += 1
-            elif group == risk.name:
+            if group == quotes.name:
+                seen.add(words[0])
+            elif words[0] in held:
                 held[words[0]] = int(words[1])
-                assert held[words[0]] <= fills[words[0]], "a holding before its fill"
+                assert words[2] in seen, "a holding before its quote"
             if all(count == ROUNDS // 2 for count in held.values()):
                 break
+        await risk.send(name.encode() + b" done")
         await floor.flush(WAIT)
         return held
 
@@ -106,7 +119,7 @@ async def officer(name: str) -> dict[bytes, int]:
 async def main() -> None:
     """All of them in one program; on a floor they are many."""
     officers = [asyncio.create_task(officer(name)) for name in OFFICERS]
-    await asyncio.gather(feed(), exchange(), *map(desk, DESKS), *officers)
+    await asyncio.gather(feed(), *map(exchange, EXCHANGES), *map(desk, DESKS), *officers)
     books = [task.result() for task in officers]
     print(f"both officers have the same books: {books[0]}")
     assert books[0] == books[1]

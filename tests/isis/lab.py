@@ -7,7 +7,10 @@ from typing import Any
 from semcast.core.events import Note
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
+from semcast.history import History, Recorder, RunInfo
+from semcast.history.schema import CAUSAL
 from semcast.protocols.isis import IsisSettings, Policy
+from semcast.protocols.isis.client_frames import ClientPiece
 from semcast.protocols.isis.frames import Direct, InGroup, number_of
 from semcast.protocols.semantic.frames import Data
 from semcast.protocols.vsync import DetectorSettings, VsyncSettings
@@ -27,6 +30,7 @@ class Lab:
         kind: of the processes, or a mutant.
         others: letters of processes that are in no group yet.
         silence: milliseconds that somebody may be silent at most.
+        styles: of groups that have clients.
         settings: others than the usual ones.
     """
 
@@ -37,6 +41,7 @@ class Lab:
         kind: type[DomainProcess] = DomainProcess,
         others: str = "",
         silence: int = 1000,
+        styles: dict[str, str] | None = None,
         **settings: Any,
     ) -> None:
         letters = sorted({*"".join(groups.values()), *others})
@@ -44,12 +49,17 @@ class Lab:
             settings=_settings(policy, silence, settings),
             groups=tuple((name, tuple(map(letters.index, who))) for name, who in groups.items()),
             answers=0,
+            styles=tuple((styles or {}).items()),
         )
         self.now: Nanos = 0
         self.held: list[Letter] = []
         self.given: dict[str, list[str]] = {letter: [] for letter in letters}
         """What programs were given, by the names of messages."""
         self.left: dict[str, bool] = dict.fromkeys(letters, False)
+        self.views: dict[str, int] = dict.fromkeys(letters, 0)
+        """How many views programs were told of."""
+        info = RunInfo.one("lab", "lab", "isis", 1, (), None, uniform=False, quiesced=False, order=CAUSAL)
+        self._recorder = Recorder(info)
         self._names: dict[tuple[str, int], str] = {}
         self._net: list[Letter] = []
         self._holds: Callable[[str, str, str, bool], bool] | None = None
@@ -75,10 +85,13 @@ class Lab:
 
     # What happens
 
-    def send(self, letter: str, group: str, name: str, *, ordered: bool = False) -> None:
+    def send(
+        self, letter: str, group: str, name: str, *, ordered: bool = False, to: str | None = None
+    ) -> None:
         """A program sends a message."""
         process = self.at[letter]
-        self._names[letter, process.cast(group, [name.encode()], ordered=ordered)] = name
+        client = None if to is None else MemberId(to)
+        self._names[letter, process.cast(group, [name.encode()], ordered=ordered, to=client)] = name
         process.settle(self.now)
         self._drain(letter)
 
@@ -94,6 +107,18 @@ class Lab:
         self.at[letter].join(self.now, group, minimum)
         self.at[letter].settle(self.now)
         self._drain(letter)
+
+    def visit(self, letter: str, group: str) -> None:
+        """A program asks to be a client."""
+        self.at[letter].enter(self.now, group, client=True)
+        self.at[letter].settle(self.now)
+        self._drain(letter)
+
+    def history(self) -> History:
+        """What was noted, as a run that is over."""
+        for letter in sorted(self._gone):
+            self._recorder.crash(self.now, MemberId(letter))
+        return self._recorder.close(quiesced=True)
 
     def leave(self, letter: str, group: str) -> None:
         """A program asks to leave."""
@@ -114,6 +139,11 @@ class Lab:
     def release(self) -> None:
         """All that was held arrives, and nothing is held any more."""
         self._holds = None
+        self._net, self.held = [*self.held, *self._net], []
+
+    def let(self, which: Callable[[str, str, str, bool], bool]) -> None:
+        """Hold only these from now on: whatever else was held arrives."""
+        self._holds = which
         self._net, self.held = [*self.held, *self._net], []
 
     def run(self, milliseconds: int = 0) -> None:
@@ -138,7 +168,7 @@ class Lab:
             return
         assert isinstance(frame, InGroup)
         inside = frame.frame
-        carries = isinstance(inside, Direct) or (
+        carries = isinstance(inside, Direct | ClientPiece) or (
             isinstance(inside, InView) and isinstance(inside.frame, Data)
         )
         if self._holds is not None and self._holds(source, dest, self._groups[frame.group], carries):
@@ -155,9 +185,15 @@ class Lab:
             else:
                 self._timers[letter, timer] = at
         for dest, frame in out.sends:
-            to = [dest.name] if isinstance(dest, MemberId) else [each for each in self.at if each != letter]
+            to = [each for each in self.at if each != letter]
+            if isinstance(dest, MemberId | tuple):
+                to = [each.name for each in ((dest,) if isinstance(dest, MemberId) else dest)]
             self._net += [(letter, each, frame) for each in to]
         for event in out.events:
+            if isinstance(event, Note):
+                self._recorder.note(self.now, MemberId(letter), event)
+            if isinstance(event, Note) and event.kind == "dom-view":
+                self.views[letter] += 1
             if isinstance(event, Note) and event.kind == "dom-given":
                 assert event.sender is not None
                 numbers = range(event.seq, event.seq + event.count)

@@ -9,10 +9,12 @@ from tests.isis.lab import Lab
 
 from semcast.core.ids import MILLISECOND, MemberId
 from semcast.core.messages import batch_of
-from semcast.protocols.isis import Policy
+from semcast.protocols.isis import IsisSettings, Policy
+from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.order import DomainOrder, Ticket
-from semcast.protocols.isis.policies import Full
+from semcast.protocols.isis.policies import Conservative, Full
 from semcast.protocols.isis.stamps import Foreign, Head
+from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.sim.isis_programs import DomainProcess
 from semcast.sim.mutants import isis as mutants
@@ -137,6 +139,84 @@ def _joiner(kind: type[DomainProcess]) -> Lab:
     lab.send("p", "g", "effect")
     lab.run(30)
     return lab
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_who_leaves_is_told_that_the_others_go_on_and_does_not_wait_for_silence(policy: Policy) -> None:
+    lab = Lab({"g": "pqr", "h": "pr"}, policy, silence=20_000)
+    lab.send("r", "g", "last")
+    lab.leave("r", "g")
+    lab.run(300)
+    assert "g" not in lab.at["r"].seats
+    assert lab.given["p"] == lab.given["q"] == ["last"]
+
+
+def _round_a_join(policy: Policy, kind: type[DomainProcess]) -> Lab:
+    """q joins k, and `cause`, which comes after something there, waits for that; it is with all of g.
+
+    So r, who heard of it in b, does not speak of it any more in d.
+    """
+    groups = {"k": "pu", "b": "pr", "g": "pq", "d": "rq"}
+    lab = Lab(groups, policy, kind, resilience="0", stamp_age=50 * MILLISECOND)
+    lab.send("p", "k", "before")
+    lab.run(20)
+    lab.hold(lambda source, dest, group, _carries: group == "k" and "q" in (source, dest))
+    lab.join("q", "k")
+    lab.run(20)
+    lab.send("p", "g", "cause")
+    lab.run(5)
+    lab.send("p", "b", "between")
+    lab.run(300)
+    assert not lab.at["r"].policy.heard_of()
+    lab.send("r", "d", "effect")
+    lab.run(50)
+    return lab
+
+
+@pytest.mark.parametrize("policy", [Policy.FULL, Policy.BLOCKS])
+def test_what_waits_for_a_join_is_not_overtaken_by_what_says_nothing_of_it(policy: Policy) -> None:
+    lab = _round_a_join(policy, DomainProcess)
+    assert lab.given["q"] == []
+    lab.release()
+    lab.run(2000)
+    assert lab.given["q"] == ["cause", "effect"]
+    assert _round_a_join(policy, mutants.OvertakenWhileItJoins).given["q"] == ["effect"]
+
+
+def _said_before_a_join(policy: Policy, kind: type[DomainProcess]) -> Lab:
+    """r is given `between` when b has gone on with j already, who has not heard what it says of a."""
+    lab = Lab({"a": "pj", "b": "pr", "k": "pr"}, policy, kind, resilience="0")
+    lab.hold(lambda _source, dest, group, carries: carries and dest + group in ("ja", "rk"))
+    lab.send("p", "k", "before")
+    lab.run(5)
+    lab.send("p", "a", "cause")
+    lab.run(5)
+    lab.send("p", "b", "between")
+    lab.run(5)
+    lab.join("j", "b")
+    lab.run(500)
+    assert [len(lab.members(each, "b")) for each in "prj"] == [3, 3, 3]
+    assert lab.given["r"] == []
+    lab.let(lambda _source, dest, group, carries: carries and dest + group == "ja")
+    lab.run(50)
+    assert lab.given["r"] == ["before", "between"]
+    lab.send("r", "b", "effect")
+    lab.run(50)
+    return lab
+
+
+@pytest.mark.parametrize("policy", [Policy.FULL, Policy.BLOCKS])
+def test_who_joins_is_told_what_messages_of_the_view_before_said(policy: Policy) -> None:
+    """Full, seed 134: it was said in the group, but before the view in which it joined."""
+    lab = _said_before_a_join(policy, DomainProcess)
+    assert lab.given["j"] == []
+    lab.release()
+    lab.run(500)
+    assert lab.given["j"] == ["cause", "effect"]
+
+
+def test_else_it_is_given_the_effect_first() -> None:
+    assert _said_before_a_join(Policy.FULL, mutants.ToldBeforeItJoined).given["j"] == ["effect"]
 
 
 def test_stamps_of_a_group_that_is_joined_wait_for_it() -> None:
@@ -269,18 +349,55 @@ def test_a_purged_message_hands_on_what_it_says_of_other_groups(
     kind: type[DomainOrder], others: list[Foreign]
 ) -> None:
     sender, me = MemberId("p"), MemberId("q")
-    lines: Any = SimpleNamespace(members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1)
+    lines: Any = SimpleNamespace(
+        append=lambda _batch: None, members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1
+    )
     tickets: list[Ticket] = []
-    seat: Any = SimpleNamespace(keep=lambda _others: None, member=SimpleNamespace(is_out=False))
-    order = kind(lines, 1, 0, seat, tickets.append)
+    seat: Any = SimpleNamespace(keep=lambda _others: None, serving=None, member=SimpleNamespace(is_out=False))
+    line: Any = SimpleNamespace(newest=None, add=tickets.append)
+    order = kind(lines, 1, 0, seat, line)
     order.skipped(0, 1, msgspec.msgpack.encode(Head([], [Foreign("g", 1, [(0, 3)])])))
     order.lined_up(batch_of(sender, 2, [b"later"]))
     assert list(tickets[0].others) == others
 
 
+def test_messages_in_a_row_have_one_place_in_the_line() -> None:
+    sender, me = MemberId("p"), MemberId("q")
+    lines: Any = SimpleNamespace(
+        append=lambda _batch: None, members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1
+    )
+    seat: Any = SimpleNamespace(keep=lambda _others: None, serving=None, member=SimpleNamespace(is_out=False))
+    line = Line({}, Conservative({}, IsisSettings()), Totals({}))
+    order = DomainOrder(lines, 1, 0, seat, line)
+    order.lined_up(batch_of(sender, 1, [b"1", b"2"]))
+    order.lined_up(batch_of(sender, 3, [b"3"]))
+    assert [(each.first, each.last) for each in order.waiting[0]] == [(1, 3)]
+    order.skipped(0, 4, msgspec.msgpack.encode(Head([], [Foreign("g", 1, [(0, 3)])])))
+    order.lined_up(batch_of(sender, 5, [b"5"]))  # says something itself
+    order.lined_up(batch_of(me, 1, [b"mine"]))
+    order.lined_up(batch_of(sender, 6, [b"6"]))  # something of another member came before it
+    assert [(each.first, each.last) for each in order.waiting[0]] == [(1, 3), (5, 5), (6, 6)]
+    line.remove(order.waiting[0][0])
+    assert len(line) == 3
+
+
 def test_holders_of_a_message_are_counted_once() -> None:
     rows = [[3, 0], [3, 0], [2, 0]]
     assert Waits.holders(None, rows, 0, 3) == 2  # type: ignore[arg-type]
+
+
+def test_a_view_counts_as_known_to_all_only_when_all_have_what_came_before_it() -> None:
+    """Policy full, seed 2 with clients: the time of a view without messages was forgotten too early."""
+    lab = Lab({"a": "pqr"}, FULL, others="s")
+    lab.join("s", "a")
+    lab.run(500)
+    seat, r = lab.at["p"].seats["a"], MemberId("r")
+    view = seat.member.next_view - 1
+    assert seat.all_have(view, [])
+    seat.past, seat.spoke[r] = [(view - 1, frozenset({seat.me, r}))], view - 1
+    assert not seat.all_have(view, []), "r may still be in the view before"
+    seat.heard(r, view)
+    assert seat.all_have(view, [])
 
 
 def test_a_flush_returns_when_all_were_given_what_its_program_was_given() -> None:

@@ -1,12 +1,13 @@
 """Histories of causal domains written by hand.
 
 A history is a line per process; groups and members have names of one letter. `Va3=pqr` installs view 3 of
-group a. `a>1` sends message 1 in a, `a>1-3` a run, `a>1:x` an update of item x, `a>1:{q2,p1}` one that
-replaces these two, `a>1@q` a direct message to q, `a>1#2b3` one with 2 fields of a and 3 of b. `a<q1` is
-given the first message of q in a, `a<q1-3` a run, `a<q1^` in total order, `a<q1@` a direct message. `-a`
-leaves a, `!a` learns that it is put out of a, `F1?` asks for a flush, `F1.` has it; `full` names the policy,
-`full1` one that survives one failure; `t9` sets the clock, which goes on by one with each row; `crash` and
-`left` are the end.
+group a, `Va3=pqr/diffusion3` with a style and how many are servers; `Ca3=pqr/diffusion3` tells a client of
+it. `a>1` sends message 1 in a, `a>1-3` a run, `a>1:x` an update of item x, `a>1:{q2,p1}` one that replaces
+these two, `a>1@q` a direct message to q, `a>1~` one of a client, `a>1%q` one to the servers and the client q,
+`a>1#2b3` one with 2 fields of a and 3 of b. `a<q1` is given the first message of q in a, `a<q1-3` a run,
+`a<q1^` in total order, `a<q1@` a direct message. `-a` leaves a, `!a` learns that it is put out of a, `F1?`
+asks for a flush, `F1.` has it; `full` names the policy, `full1` one that survives one failure; `t9` sets the
+clock, which goes on by one with each row; `crash` and `left` are the end.
 """
 
 import re
@@ -21,9 +22,9 @@ from semcast.specs import DOMAINS, Status, Verdict, check
 
 STEP = re.compile(
     r"(?P<end>crash|left)|(?P<policy>full|blocks|epochs|conservative)(?P<survive>\d)?|t(?P<clock>\d+)"
-    r"|V(?P<group>[a-z])(?P<view>\d+)=(?P<members>[a-z]+)(/(?P<style>[a-z-]+)(?P<servers>\d+))?"
+    r"|(?P<what>[VC])(?P<group>[a-z])(?P<view>\d+)=(?P<members>[a-z]+)(/(?P<style>[a-z-]+)(?P<servers>\d+))?"
     r"|-(?P<leaves>[a-z])|!(?P<out>[a-z])|F(?P<flush>\d+)(?P<how>[?.])"
-    r"|(?P<at>[a-z])>(?P<first>\d+)(-(?P<last>\d+))?(@(?P<to>[a-z]))?(#(?P<own>\d+)(?P<others>([a-z]\d+)*))?"
+    r"|(?P<at>[a-z])>(?P<first>\d+)(-(?P<last>\d+))?(@(?P<to>[a-z]))?(?P<client>~)?(%(?P<one>[a-z]))?(#(?P<own>\d+)(?P<others>([a-z]\d+)*))?"
     r"(:(?P<note>.+))?"
     r"|(?P<of>[a-z])<(?P<who>[a-z])(?P<begin>\d+)(-(?P<upto>\d+))?(?P<total>\^)?(?P<direct>@)?"
 )
@@ -93,7 +94,8 @@ class Scribe:
                     "style": found.get("style", ""),
                     "servers": int(found.get("servers", 0)),
                 }
-                self.add("dom-view", text, view=int(view), members=tuple(map(MemberId, members)))
+                kind = "dom-view" if found["what"] == "V" else "dom-client"
+                self.add(kind, text, view=int(view), members=tuple(map(MemberId, members)))
             case {"leaves": group}:
                 self.add("dom-left", {"group": group})
             case {"out": group}:
@@ -113,6 +115,10 @@ class Scribe:
         text["others"] = {
             name: int(size) for name, size in re.findall(r"([a-z])(\d+)", found.get("others", ""))
         }
+        if "client" in found:
+            text["role"] = "client"
+        if "one" in found:
+            text["to"] = found["one"], 0
         note = found.get("note", "")
         if note.startswith("{"):
             text["replaces"] = [(name[0], 0, int(name[1:])) for name in note.strip("{}").split(",")]

@@ -24,6 +24,7 @@ from semcast.specs import (
     GOSSIP,
     GOSSIP_BATCHES,
     GOSSIP_LOGS,
+    GOSSIP_READERS,
     LIGHTWEIGHT,
     PROPERTIES,
     REPLICATION,
@@ -44,6 +45,7 @@ NAMES = [
     | GOSSIP
     | GOSSIP_BATCHES
     | GOSSIP_LOGS
+    | GOSSIP_READERS
     | LIGHTWEIGHT
     | CALLS
     | DOMAINS

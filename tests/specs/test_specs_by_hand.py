@@ -21,6 +21,7 @@ from semcast.specs import (
     GOSSIP,
     GOSSIP_BATCHES,
     GOSSIP_LOGS,
+    GOSSIP_READERS,
     LIGHTWEIGHT,
     PROPERTIES,
     REPLICATION,
@@ -309,6 +310,7 @@ OWN = [
     | GOSSIP
     | GOSSIP_BATCHES
     | GOSSIP_LOGS
+    | GOSSIP_READERS
     | LIGHTWEIGHT
     | CALLS
     | DOMAINS

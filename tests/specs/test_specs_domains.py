@@ -17,6 +17,7 @@ q: Vd1=sq Vb1=qr d<s1 b>1 b<q1
 r: Vb1=qr b<q1
 """
 
+_ONE, _CLIENT = "Va1=p/client-server1", "Ca1=p/client-server1"
 SOUND = [
     FIGURE_4,
     # Runs, cut as each process likes.
@@ -35,6 +36,13 @@ SOUND = [
     "p: Va1=pq t10 a>1 a<p1 F1? t20 F1.\nq: Va1=pq t15 a<p1",
     "p: full Va1=pq Vb1=pr a>1#2b2 a<p1\nq: conservative Va1=pq a<p1\nr: Vb1=pr",
     "p: blocks Va1=pq Vb1=pr b>1#2a2c2 b<p1\nq: Va1=pq Vc1=qr\nr: Vb1=pr Vc1=qr b<p1",
+    # A client is given what is for it, may begin late, and what replaced something counts.
+    f"p: {_ONE} a>1%c a<p1 a>2 a<p2 a>3%d a<p3 a>4%c a<p4 a<c1\nc: {_CLIENT} a<p1 a<p4 a>1~",
+    "p: Va1=p/diffusion1 a>1 a<p1 a>2:x a<p2 a>3:x a<p3\nc: Ca1=p/diffusion1 a<p1 a<p3",
+    "p: Va1=p/diffusion1 a>1 a<p1 a>2 a<p2\nc: Ca1=p/diffusion1 a<p2",
+    # Who left, or was put out, is owed nothing more.
+    "p: Va1=p/diffusion1 a>1 a<p1 a>2 a<p2\nc: Ca1=p/diffusion1 a<p1 -a",
+    f"p: {_ONE} Vb1=pc a>1%c a<p1 a>2%c a<p2 b>3 b<p3\nc: {_CLIENT} Vb1=pc a<p1 b<p3 !a",
 ]
 
 
@@ -124,6 +132,38 @@ BROKEN = [
     ("stamp_bound", 1, "p: full Va1=pq Vb1=p a>1#1b2 a<p1\nq: Va1=pq a<p1"),
     ("stamp_bound", 1, "p: full Va1=pqr/diffusion1 a>1#2 a<p1\nq: Va1=pqr a<p1\nr: Va1=pqr a<p1"),
     ("stamp_bound", 1, "p: full Va1=pqr/client-server1 a>1#5 a<p1\nq: Va1=pqr a<p1\nr: Va1=pqr a<p1"),
+    # A client in a view; views out of order (7.4).
+    ("client_views", 2, "p: Va1=pc/diffusion2\nc: Ca1=pc/diffusion2"),
+    ("client_views", 1, "p: Va1=p/diffusion1\nc: Ca2=p/diffusion1 Ca1=p/diffusion1"),
+    # What a client sends is given twice, out of order, by some, by nobody (7.1).
+    ("client_agreement", 1, f"p: {_ONE} a<c1 a<c1\nc: {_CLIENT} a>1~"),
+    ("client_agreement", 1, f"p: {_ONE} a<c2 a<c1\nc: {_CLIENT} a>1~ a>2~"),
+    ("client_agreement", 1, f"p: {_ONE}\nc: {_CLIENT} a>1~"),
+    (
+        "client_agreement",
+        2,
+        "p: Va1=pq/client-server2 Va2=pqr/client-server3\n"
+        "q: Va1=pq/client-server2 a<c1 Va2=pqr/client-server3\nr: Va2=pqr/client-server3\n"
+        "c: Ca1=pq/client-server2 a>1~",
+    ),
+    # A client with a gap, in its group and because of another one; and with an end that is missing.
+    (
+        "client_completeness",
+        1,
+        "p: Va1=p/diffusion1 a>1 a<p1 a>2 a<p2 a>3 a<p3\nc: Ca1=p/diffusion1 a<p1 a<p3",
+    ),
+    (
+        "client_completeness",
+        1,
+        f"p: {_ONE} Vb1=pc a>1%c a<p1 a>2%c a<p2 b>3 b<p3\nc: {_CLIENT} Vb1=pc a<p1 b<p3",
+    ),
+    ("client_completeness", 1, "p: Va1=p/diffusion1 a>1 a<p1 a>2 a<p2\nc: Ca1=p/diffusion1 a<p1"),
+    # The effect comes before the cause at a client.
+    (
+        "domain_causal_delivery",
+        1,
+        "p: Va1=p/diffusion1 Vb1=pc a>1 a<p1 b>2 b<p2\nc: Ca1=p/diffusion1 Vb1=pc b<p2 a<p1",
+    ),
     # Of one group alone.
     ("domain_groups", 1, "p: Va1=pq a>1 a<p1\nq: Va1=pq"),
     ("domain_groups", 1, "p: Va1=pq a>1-2 a<p1-2 Vb1=p\nq: Va1=pq a<p2 a<p1"),

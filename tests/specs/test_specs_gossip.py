@@ -153,6 +153,27 @@ def test_collected_before_all_had_it() -> None:
     assert script.broken() == {"gossip_collection"}
 
 
+def test_who_was_refused_is_owed_nothing() -> None:
+    """Gateway 92014: it had begun with its own messages, and its session was never admitted."""
+    for refused in (False, True):
+        script = Script().opened().start(P).start(Q).about(P, "multicast", 1)
+        script.row(L, "admit", members=(P,), order=1)
+        if refused:
+            script.row(P, "left")
+        script.about(L, "log", 1).about(Q, "deliver", 1).about(L, "collect", 1, level="stable")
+        assert ("gossip_collection" in script.broken()) is not refused
+
+
+def test_own_messages_are_kept_for_a_session_from_its_admission_on() -> None:
+    """Gateway 40542: the only member sent while no logger knew of it, and the one that came back did not."""
+    for admitted in (False, True):
+        script = Script().opened().start(P).about(P, "multicast", 1).about(L, "log", 1)
+        if admitted:
+            script.row(L, "admit", members=(P,), order=1)
+        script.about(L, "collect", 1, level="stable").about(P, "deliver", 1)
+        assert ("gossip_collection" in script.broken()) is admitted
+
+
 def test_never_collected() -> None:
     script = Script().opened().start(P).start(Q).about(P, "multicast", 1).about(P, "deliver", 1)
     script.about(L, "log", 1).about(Q, "deliver", 1)

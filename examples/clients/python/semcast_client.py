@@ -8,6 +8,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 HELLO, WELCOME, JOIN, LEAVE, ERROR, CAST, DELIVER, PRIVATE = 1, 2, 3, 4, 6, 7, 8, 9
@@ -121,6 +122,11 @@ class Client:
         self.socket.sendall(struct.pack(">I", len(body)) + body)
         return len(body) + OVERHEAD
 
+    def answer(self, *frame: Any) -> None:
+        """Send a frame about what was heard. A daemon that has left takes none: its last words follow."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.say(*frame)
+
     def read(self, timeout: float | None = None) -> list[Any] | None:
         """The next frame; None if it does not come in so many seconds."""
         self.socket.settimeout(timeout)
@@ -143,7 +149,11 @@ class Client:
             self.keep()
         first, self.seq = self.seq + 1, self.seq + count
         self.messages -= count
-        self.bytes -= self.say(kind, first, *rest)
+        try:
+            self.bytes -= self.say(kind, first, *rest)
+        except (BrokenPipeError, ConnectionResetError):
+            while True:
+                self.keep()  # up to why the daemon left, which it raises
         return first
 
     def join(self, group: str, flavour: str = "evs") -> int:
@@ -179,11 +189,11 @@ class Client:
                 self.told += 1
                 if self.told - self.taken >= 64 or kind == PLACED:
                     self.taken = self.told
-                    self.say(TAKEN, self.taken)
+                    self.answer(TAKEN, self.taken)
             if kind == PLACED:
                 self.placed = frame[1]
             elif kind == BLOCK:
-                self.say(READY, frame[1], frame[2])
+                self.answer(READY, frame[1], frame[2])
             elif kind == LEFT:
                 raise SemcastError(frame[1])
             if kind != BLOCK:
@@ -212,7 +222,7 @@ class Client:
 
     def close(self) -> None:
         """Be gone."""
-        self.say(BYE)
+        self.answer(BYE)
         self.socket.close()
 
 

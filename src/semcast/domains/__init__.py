@@ -9,6 +9,7 @@ from semcast.domains.events import (
     DomainView,
     Undeliverable,
 )
+from semcast.domains.hierarchy import Hierarchy, hierarchy
 from semcast.domains.light import Flavour, LightGroup
 from semcast.domains.link import Link, Terms
 from semcast.domains.opening import domain
@@ -19,6 +20,7 @@ __all__ = [
     "DomainMessage",
     "DomainView",
     "Flavour",
+    "Hierarchy",
     "LightGroup",
     "Link",
     "PrivateMessage",
@@ -26,4 +28,5 @@ __all__ = [
     "Undeliverable",
     "connect",
     "domain",
+    "hierarchy",
 ]

@@ -13,7 +13,7 @@ from semcast.core.views import View
 from semcast.domains.connecting import connect as open_connection
 from semcast.domains.domain import Domain
 from semcast.domains.events import DomainEvent
-from semcast.domains.light import Flavour, LightGroup, Settled
+from semcast.domains.light import Flavour, Kind, LightGroup, RoleName, Settled
 from semcast.domains.opening import domain as open_domain
 from semcast.domains.stream import Outlet
 from semcast.engine.loopthread import InThread
@@ -57,10 +57,17 @@ class BlockingDomain(InThread[Domain]):
         return self.domain.member
 
     def join(
-        self, group: str, *, flavour: Flavour = "evs", timeout: float | None = None
+        self,
+        group: str,
+        *,
+        flavour: Flavour = "evs",
+        kind: Kind = "peer",
+        role: RoleName = "",
+        timeout: float | None = None,
     ) -> "BlockingLightGroup":
         """Be in a group, as `Domain.join`."""
-        return BlockingLightGroup(self, self.call(self.domain.join(group, flavour=flavour, timeout=timeout)))
+        joined = self.domain.join(group, flavour=flavour, kind=kind, role=role, timeout=timeout)
+        return BlockingLightGroup(self, self.call(joined))
 
     def send(
         self,

@@ -35,6 +35,7 @@ class GroupCalls:
         waiting: of the domain.
         numbers: of the calls of this program.
         journal: where they are recorded, if they are.
+        outsiders: whether clients of the group call, too.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class GroupCalls:
         waiting: "Waiting",
         numbers: Iterator[int],
         journal: "CallJournal | None" = None,
+        *,
+        outsiders: bool = False,
     ) -> None:
         self._group = group
         self._waiting = waiting
@@ -59,6 +62,7 @@ class GroupCalls:
             send_to=self._send_to if waiting.desk.terms.closed else None,
             journal=journal,
             numbers=numbers,
+            outsiders=outsiders,
         )
         if view is not None:
             self.desk.hear([ViewChange(view, joined=view.members)])

@@ -59,12 +59,17 @@ class CausalLink(LocalLink):
         if isinstance(request, CastRequest):
             marked = is_call(request.groups)
             stack.cast(
-                request.groups[0], request.payloads, request.items, marked=marked, ordered=request.ordered
+                request.groups[0],
+                request.payloads,
+                request.items,
+                marked=marked,
+                ordered=request.ordered,
+                to=request.to,
             )
         elif isinstance(request, JoinRequest):
             settings = self._settings
             assert isinstance(settings, IsisGroupSettings)
-            stack.join(now, request.group, settings.minimum)
+            stack.join(now, request.group, settings.minimum, request.kind, request.role)
         elif isinstance(request, LeaveRequest):
             stack.ask_to_leave(request.group)
         elif isinstance(request, FlushRequest):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from semcast.group.errors import ConfigurationError, GroupError
+from semcast.protocols.isis.styles import objection
 from semcast.protocols.lightweight.settings import MAX_GROUP, MAX_ITEM, MAX_TARGETS
 
 
@@ -56,3 +57,18 @@ def portions(payloads: Sequence[bytes], most: int, most_bytes: int) -> Iterator[
             start, size = place, 0
         size += len(payload)
     yield payloads[start:], size
+
+
+def check_style(kind: str, role: str, *, causal: bool) -> None:
+    """Whether a program may be that in a group; raises ConfigurationError."""
+    if kind == "hierarchical":
+        raise ConfigurationError(
+            "kind 'hierarchical' is no single group: use semcast.hierarchy(domain, name, role=...)"
+        )
+    problem = objection(kind, role)
+    if problem:
+        raise ConfigurationError(problem)
+    if kind != "peer" and not causal:
+        raise ConfigurationError(
+            f"kind {kind!r}: only groups of a causal domain have clients (engine='causal')"
+        )

@@ -175,8 +175,8 @@ class Desk:
 
     def _on_left(self, event: ClientEvent) -> None:
         assert type(event) is LeftGroup
-        self.stream.put((event.group,), Left("asked to"))
-        self._forget(event.group, "this program left it")
+        self.stream.put((event.group,), Left(event.cause or "asked to"))
+        self._forget(event.group, event.cause or "this program left it")
 
     def _on_private(self, event: ClientEvent) -> None:
         assert type(event) is PrivateDelivered
@@ -228,7 +228,7 @@ class Desk:
                     self._forget(name, "this program left it")
                 else:
                     seat.again(news)
-                    self.submit(JoinRequest(name, seat.wants_vs))
+                    self.submit(JoinRequest(name, seat.wants_vs, seat.kind, seat.role))
         finally:
             self._coming = None
         self.hear()

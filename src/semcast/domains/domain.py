@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from semcast.core.ids import MemberId
 from semcast.core.views import View
 from semcast.domains.calling import GroupCalls
-from semcast.domains.checks import check_groups
+from semcast.domains.checks import check_groups, check_style
 from semcast.domains.desk import Desk
 from semcast.domains.events import DomainDelivery, DomainEvent
-from semcast.domains.light import Flavour, LightGroup
+from semcast.domains.light import Flavour, Kind, LightGroup, RoleName
 from semcast.domains.link import JoinRequest, LeaveRequest, Link
 from semcast.domains.sending import SendingSide
 from semcast.domains.stream import Outlet
@@ -154,7 +154,10 @@ class Domain(SendingSide):
     def calls_of(self, group: LightGroup) -> GroupCalls:
         """The calls of a group that this program is in."""
         journal = None if self._recording is None else self._recording.calls(group.name)
-        return GroupCalls(group.name, self.member, group.view, self._waiting, self._numbers, journal)
+        outsiders = group.kind != "peer"
+        return GroupCalls(
+            group.name, self.member, group.view, self._waiting, self._numbers, journal, outsiders=outsiders
+        )
 
     async def outlast(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for something; if who waits is who reads, only as long as that can help."""
@@ -172,33 +175,46 @@ class Domain(SendingSide):
 
     # Groups
 
-    async def join(self, group: str, *, flavour: Flavour = "evs", timeout: float | None = None) -> LightGroup:
+    async def join(
+        self,
+        group: str,
+        *,
+        flavour: Flavour = "evs",
+        kind: Kind = "peer",
+        role: RoleName = "",
+        timeout: float | None = None,
+    ) -> LightGroup:
         """Be in a group; returns once this program is in its first view.
 
         Args:
             group: its name.
             flavour: `vs` for sending view delivery: a message is delivered in the view that its sender was
                 in, and sending waits while a view ends. The first member of a group decides for all.
+            kind: in a causal domain, how the group is used, the same at all who are in it. `peer`: by its
+                members. `client-server`: clients send to all servers, servers to each other and to single
+                clients. `diffusion`: servers send to each other and to all clients, who only listen.
+            role: in the latter two, `server` or `client`. Clients are in no view and cost no change of view.
             timeout: seconds, at most; then TimeoutError, and it is not in the group.
         """
         check_groups((group,))
         if flavour not in ("evs", "vs"):
             raise ConfigurationError(f"flavour {flavour!r}: choose evs or vs")
         self._check_open()
+        check_style(kind, role, causal=self._desk.terms.closed)
         groups = self._desk.groups
         if group in groups:
             raise GroupError(f"{self.member} has joined {group!r} already, or is joining or leaving it")
         if len(groups) >= self._desk.terms.memberships:
             raise GroupError(f"{self.member} is in {len(groups)} groups: no more are allowed")
         outlet = self._desk.outlet(group)
-        seat = groups[group] = LightGroup(self, group, outlet, vs=flavour == "vs")
+        seat = groups[group] = LightGroup(self, group, outlet, vs=flavour == "vs", kind=kind, role=role)
         asked = False
         try:
             async with asyncio.timeout(timeout):
                 await self._waiting.until(lambda: self._desk.room_for(1, 0))
                 asked = True
                 self._desk.stream.add(group, outlet)
-                self._desk.submit(JoinRequest(group, seat.wants_vs))
+                self._desk.submit(JoinRequest(group, seat.wants_vs, kind, role))
                 await self._waiting.until(lambda: seat.view is not None or bool(seat.over), on=seat.changed)
                 if seat.view is None:
                     raise GroupError(f"{group!r} of {self.name}: {seat.over}")

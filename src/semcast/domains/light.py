@@ -12,7 +12,7 @@ from semcast.domains.calling import GroupCalls
 from semcast.domains.events import DomainDelivery, DomainEvent
 from semcast.domains.stream import Outlet
 from semcast.group.calling import Handler
-from semcast.group.errors import ConfigurationError, GroupClosedError
+from semcast.group.errors import ConfigurationError, GroupClosedError, GroupError
 from semcast.patterns.calls import ALL, ONE, CallAnswer, Wanted, check_wanted
 from semcast.protocols.lightweight.events import Delivered, GroupView
 from semcast.protocols.lightweight.ids import ViewId
@@ -24,6 +24,10 @@ H = TypeVar("H", bound=Handler)
 Flavour = Literal["evs", "vs"]
 """Which view a message is delivered in: that of its place in the order, or the one its sender was in (`vs`).
 The first member of a group decides for all."""
+Kind = Literal["peer", "client-server", "diffusion"]
+"""How a group of a causal domain is used."""
+RoleName = Literal["", "server", "client"]
+"""What this program is in a group that has clients."""
 Settled = Literal["delivered", "safe"]
 """How far a message has to have come. In a domain both say the same: it has its place, and every daemon that
 is there has it."""
@@ -35,12 +39,22 @@ class LightGroup:
     Joining and leaving are messages in the order of the domain, so they cost nobody else anything.
     """
 
-    def __init__(self, domain: "Domain", name: str, outlet: Outlet, *, vs: bool = False) -> None:
+    def __init__(
+        self,
+        domain: "Domain",
+        name: str,
+        outlet: Outlet,
+        *,
+        vs: bool = False,
+        kind: Kind = "peer",
+        role: RoleName = "",
+    ) -> None:
         self.domain = domain
         self.name = name
         self.outlet = outlet
         """What its iterator is given."""
         self.wants_vs = vs
+        self.kind, self.role = kind, role
         self.view: View | None = None
         """The latest view; the program may not have iterated up to it. None until there is one."""
         self.changed = asyncio.Event()
@@ -102,12 +116,31 @@ class LightGroup:
         order: str = "agreed",
         timeout: float | None = None,
         confirm: Settled | None = None,
+        to: MemberId | None = None,
     ) -> MessageId:
-        """Multicast one message to the group, as `Domain.send`."""
+        """Multicast one message to the group, as `Domain.send`.
+
+        With `to`, a server of a client-server group sends it to the servers and to this client.
+        """
         self._check()
         return await self.domain.send(
-            self.name, payload, item=item, order=order, timeout=timeout, confirm=confirm
+            self.name, payload, item=item, order=order, timeout=timeout, confirm=confirm, to=to
         )
+
+    def check_cast(self, *, items: bool, order: str, to: MemberId | None) -> None:
+        """Raise where this program may not send that, in a group that has clients."""
+        if to is not None and (self.kind, self.role) != ("client-server", "server"):
+            raise ConfigurationError(f"to={to}: only servers of a client-server group send to one client")
+        if self.kind == "peer":
+            return
+        if self.role == "client" and self.kind == "diffusion":
+            raise GroupError(f"{self.name}: clients of a diffusion group only listen")
+        if order == "domain":
+            raise ConfigurationError(f"order 'domain': {self.name} has clients, which know no such order")
+        if items and (to is not None or self.role == "client"):
+            raise ConfigurationError(
+                "what a client sends or is sent alone replaces nothing, so it has no item"
+            )
 
     async def send_many(
         self,
@@ -155,6 +188,10 @@ class LightGroup:
         """
         self._check()
         check_wanted(replies)
+        if self.role == "client" and (to == "one" or self.kind == "diffusion"):
+            raise ConfigurationError(
+                "clients of a client-server group call all its servers, or a certain one"
+            )
         if to != "all" and replies not in ("first", "all", 1):
             raise ConfigurationError(f"replies={replies!r}: only one member is asked")
         whom = to if isinstance(to, MemberId) else ONE if to == "one" else ALL

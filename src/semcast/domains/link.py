@@ -20,6 +20,10 @@ class JoinRequest(msgspec.Struct, frozen=True, gc=False):
 
     group: str
     vs: bool = False
+    kind: str = "peer"
+    """In a causal domain: whether the group has clients, and how they are served."""
+    role: str = ""
+    """Where it has: server or client."""
 
 
 class LeaveRequest(msgspec.Struct, frozen=True, gc=False):
@@ -41,6 +45,8 @@ class CastRequest(msgspec.Struct, frozen=True, gc=False):
     """In a causal domain: whether they have a place in the one order of all such messages."""
     counted: int | None = None
     """Bytes of the messages, where somebody has counted them."""
+    to: MemberId | None = None
+    """In a causal domain: the client that they are for, besides the servers."""
 
     @property
     def size(self) -> int:
@@ -51,6 +57,7 @@ class CastRequest(msgspec.Struct, frozen=True, gc=False):
         """Whether both may travel as one run."""
         mine, its = self, other
         same = (mine.groups, mine.view, mine.safe) == (its.groups, its.view, its.safe)
+        same = same and mine.to == its.to
         return same and mine.ordered == its.ordered and (mine.items is None) == (its.items is None)
 
 

@@ -247,7 +247,9 @@ class LocalLink:
             if items is not None and more.items is not None:
                 items += more.items
             asked.popleft()
-        return CastRequest(first.groups, payloads, first.view, first.safe, items, first.ordered, size)
+        return CastRequest(
+            first.groups, payloads, first.view, first.safe, items, first.ordered, size, first.to
+        )
 
     def _go_on(self, stack: Stack, now: Nanos) -> None:  # noqa: ARG002
         """The program took a list."""

@@ -37,6 +37,7 @@ class SendingSide(ABC):
         order: str = "agreed",
         timeout: float | None = None,
         confirm: Settled | None = None,
+        to: MemberId | None = None,
     ) -> MessageId:
         """Multicast one message to a group, whether this program is in it or not.
 
@@ -50,9 +51,10 @@ class SendingSide(ABC):
             timeout: seconds to wait for room, at most; then `SendTimeoutError`.
             confirm: wait until it has its place and every daemon that is there has it. UnconfirmedError if
                 this program was put out, or closed the domain, before that was known.
+            to: a client of the group, of which this program is a server: it gets the message, too.
         """
         return await self._cast(
-            (group,), [payload], None if item is None else [item], order, timeout, confirm
+            (group,), [payload], None if item is None else [item], order, timeout, confirm, to
         )
 
     async def send_many(
@@ -139,6 +141,7 @@ class SendingSide(ABC):
         order: str,
         timeout: float | None,
         confirm: Settled | None,
+        to: MemberId | None = None,
     ) -> MessageId:
         names, most = check_groups(groups), self._terms_bytes()
         check_order(order, causal=self._desk.terms.closed)
@@ -151,6 +154,10 @@ class SendingSide(ABC):
         runs = list(portions(payloads, self._desk.terms.run_messages, most))
         accepted = last = 0
         seat = self._desk.groups.get(names[0]) if len(names) == 1 else None
+        if seat is not None:
+            seat.check_cast(items=items is not None, order=order, to=to)
+        elif to is not None:
+            raise ConfigurationError(f"to={to}: only servers of a client-server group send to one client")
         for run, size in runs:
             try:
                 await self._room(len(run), size, seat, timeout)
@@ -159,7 +166,7 @@ class SendingSide(ABC):
                 raise
             view = None if seat is None else seat.sending_view
             about = None if items is None else items[accepted : accepted + len(run)]
-            request = CastRequest(names, run, view, order == "safe", about, order == "domain", size)
+            request = CastRequest(names, run, view, order == "safe", about, order == "domain", size, to)
             last = self._desk.submit(request) + len(run) - 1
             accepted += len(run)
         sent = MessageId(self.member, last)

@@ -30,6 +30,10 @@ class IsisPlan(msgspec.Struct, frozen=True, kw_only=True):
     settings: IsisSettings
     groups: tuple[tuple[str, tuple[int, ...]], ...]
     """Groups, and the numbers of the processes that found them."""
+    styles: tuple[tuple[str, str], ...] = ()
+    """Groups that have clients: their styles."""
+    clients: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Of such groups, the numbers of the processes that begin as clients."""
     slow: tuple[int, ...] = ()
     """Whose programs read one thing at a time."""
     answers: int = 20
@@ -107,21 +111,36 @@ class DomainProcess(Isis):
         """Where all programs of the run write down their calls, if they call."""
         self._calls: ClientCalls | None = None
         self._calls_at: Nanos | None = None
+        self._styles = dict(plan.styles)
+        self.visited: set[str] = set()
+        """Groups that the program wants to be a client of."""
         for name, founders in plan.groups:
             if number in founders:
                 self.wanted[name] = len(founders) // 2 + 1
+        self.visited.update(name for name, clients in plan.clients if number in clients)
 
     def start(self, now: Nanos) -> None:
         """Be in the groups that the program wants to be in."""
         super().start(now)
         for name, minimum in self.wanted.items():
-            self.join(now, name, minimum)
+            self.enter(now, name, minimum)
+        for name in sorted(self.visited):
+            self.enter(now, name, client=True)
         self.settle(now)
+
+    def enter(self, now: Nanos, group: str, minimum: int = 0, *, client: bool = False) -> None:
+        """Join a group of whatever style."""
+        style = self._styles.get(group)
+        if style is None:
+            self.join(now, group, minimum)
+        else:
+            self.join(now, group, minimum, style, "client" if client else "server")
 
     def successor(self, member: MemberId, rng: Random, out: Outbox) -> Stack | None:
         """Another incarnation wants the same, of groups that are there."""
         again = type(self)(member, self.plan, self.number, rng, out)
         again.wanted = dict.fromkeys(self.wanted, 0)
+        again.visited = set(self.visited)
         again.book = self.book
         return again
 
@@ -198,13 +217,14 @@ class DomainProcess(Isis):
     # Messages
 
     def _answer(self, now: Nanos, sender: MemberId) -> None:
-        if self._answers <= 0 or self._chance.random() >= 1 / 3 or not self.seats:
+        visits = self.clientele.visits
+        if self._answers <= 0 or self._chance.random() >= 1 / 3 or not (self.seats or visits):
             return
         self._answers -= 1
         if self.plan.directs and self._chance.random() < self.plan.directs:
             self.tell(now, sender, 1)
             return
-        self.say(now, self._chance.choice(sorted(self.seats)), 1)
+        self.say(now, self._chance.choice(sorted([*self.seats, *visits])), 1)
 
     def say(self, now: Nanos, group: str, run: int, item: str | None = None) -> None:
         """Send, if the program is in the group, and may."""
@@ -212,12 +232,26 @@ class DomainProcess(Isis):
         try:
             payload = b"m" * self._chance.choice((1, 20))
             ordered = items is None and self.plan.ordered > 0 and self._chance.random() < self.plan.ordered
-            first = self.cast(group, [payload] * run, items, ordered=ordered)
+            if group in self._styles:
+                first = self._cast_styled(group, [payload] * run, items)
+            else:
+                first = self.cast(group, [payload] * run, items, ordered=ordered)
         except Refused:
             return  # it is not there, or has no credit
         if self.book is not None and group == self.book.group and items is None and self._calls is not None:
             self._calls.sent(now, first, run)
         self.settle(now)
+
+    def _cast_styled(self, group: str, payloads: list[bytes], items: list[str] | None) -> int:
+        """Where there are clients, a server sends to one of them now and then."""
+        seat = self.seats.get(group)
+        serving = None if seat is None else seat.serving
+        if serving is None:
+            return self.cast(group, payloads)
+        clients = sorted(serving.roster.listed) if self._styles[group] == "client-server" else []
+        if clients and self._chance.random() < 0.7:
+            return self.cast(group, payloads, to=self._chance.choice(clients))
+        return self.cast(group, payloads, items)
 
     def tell(self, now: Nanos, to: MemberId, count: int) -> None:
         """Send to one member alone, if the program may."""
@@ -231,7 +265,15 @@ class DomainProcess(Isis):
     def pending(self) -> int:
         """What is yet to happen: what is asked for, what is received, and groups that are joined."""
         joining = sum(seat.entered is None for seat in self.seats.values())
-        return super().pending() + len(self.line) + len(self.arrivals) + len(self.totals) + joining
+        joining += sum(visit.entered is None for visit in self.clientele.visits.values())
+        return (
+            super().pending()
+            + len(self.line)
+            + len(self.arrivals)
+            + len(self.totals)
+            + joining
+            + self.clientele.pending()
+        )
 
 
 class Act(Deed, frozen=True, tag="isis-act", kw_only=True):
@@ -254,11 +296,15 @@ class Act(Deed, frozen=True, tag="isis-act", kw_only=True):
             return
         try:
             if self.what == "join":
-                process.join(now, self.group)
+                process.enter(now, self.group)
                 process.wanted[self.group] = 0
+            elif self.what == "visit":
+                process.enter(now, self.group, client=True)
+                process.visited.add(self.group)
             elif self.what == "leave":
                 process.ask_to_leave(self.group)
                 process.wanted.pop(self.group, None)
+                process.visited.discard(self.group)
             elif self.what == "flush":
                 process.flush()
             elif self.what == "tell":

@@ -14,6 +14,8 @@ from semcast.sim.scenario import Fixed, Scenario
 Groups = tuple[tuple[str, tuple[int, ...]], ...]
 """Groups, and the numbers of the processes that found them."""
 
+_WITH_CLIENTS = 0.4
+"""In so many of the runs groups have clients."""
 _NAMES = ("a", "b", "c", "d", "e")
 
 
@@ -22,6 +24,8 @@ class IsisVariant(Fixed, frozen=True):
 
     policy: Policy | None = None
     resilience: str | None = None
+    clients: bool | None = None
+    """Whether some groups have clients."""
 
 
 def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
@@ -50,9 +54,13 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
     victims = {each.member for each in faults if isinstance(each, Crash)}
     faults += _moves(rng, size, duration, groups, steady, victims)
     faults += _sends(rng, size, duration, [name for name, _ in groups], [fault.at for fault in faults])
+    faults += _tells(Random(f"isis/tells/{seed}"), size, duration, [fault.at for fault in faults])
+    draws = Random(f"isis/clients/{seed}")
+    if chosen.clients or (chosen.clients is None and draws.random() < _WITH_CLIENTS):
+        size, plan, more = _with_clients(draws, size, duration, plan, [fault.at for fault in faults])
+        faults += more
     if chosen.policy is Policy.BLOCKS:
         plan = _asserting(Random(f"isis/structure/{seed}"), plan, faults)
-    faults += _tells(Random(f"isis/tells/{seed}"), size, duration, [fault.at for fault in faults])
     faults += calls
     faults += _flushes(Random(f"isis/flushes/{seed}"), size, duration)
     return Scenario(
@@ -79,6 +87,65 @@ def _groups(rng: Random, size: int) -> Groups:
     return tuple(found)
 
 
+def _with_clients(
+    rng: Random, size: int, duration: Nanos, plan: IsisPlan, moments: list[Nanos]
+) -> tuple[int, IsisPlan, list[AnyFault]]:
+    """Some groups have clients: processes of other groups, and some more that are in no views at all.
+
+    Clients come, go, sleep and crash, and servers and clients send.
+    """
+    names = [name for name, _ in plan.groups]
+    styled = rng.sample(names, rng.choice((1, 1, 2)))
+    more = size + rng.choice((1, 2, 3))
+    styles = tuple((name, rng.choice(("client-server", "client-server", "diffusion"))) for name in styled)
+    founders = dict(plan.groups)
+    clients, found = [], list[AnyFault]()
+    for name in styled:
+        outside = [number for number in range(more) if number not in founders[name]]
+        chosen = [number for number in outside if rng.random() < (0.7 if number >= size else 0.3)]
+        clients.append((name, tuple(chosen)))
+        for number in outside:
+            found += _visits(rng, number, name, duration, there=number in chosen)
+    for number in range(size, more):
+        found += _client_trouble(rng, number, duration)
+    for _ in range(rng.choice((20, 60))):
+        at = rng.randrange(150 * MILLISECOND, duration)
+        if moments and rng.random() < 0.5:
+            at = min(
+                max(rng.choice(moments) + rng.randrange(-30, 60) * MILLISECOND, MILLISECOND), duration - 1
+            )
+        found.append(
+            Act(at, rng.randrange(more), what="send", group=rng.choice(styled), run=rng.choice((1, 1, 3)))
+        )
+    slow = (*plan.slow, *(number for number in range(size, more) if rng.random() < 0.25))
+    return more, msgspec.structs.replace(plan, styles=styles, clients=tuple(clients), slow=slow), found
+
+
+def _visits(rng: Random, number: int, group: str, duration: Nanos, *, there: bool) -> list[AnyFault]:
+    if rng.random() > 0.3:
+        return []
+    at = rng.randrange(duration // 5, duration)
+    if not there:
+        return [Act(at, number, what="visit", group=group)]
+    found: list[AnyFault] = [Act(at, number, what="leave", group=group)]
+    if rng.random() < 0.6:
+        found.append(Act(at + rng.choice((5, 100, 400)) * MILLISECOND, number, what="visit", group=group))
+    return found
+
+
+def _client_trouble(rng: Random, number: int, duration: Nanos) -> list[AnyFault]:
+    at = rng.randrange(duration // 4, duration)
+    kind = rng.choice(("", "", "crash", "restart", "sleep", "loss"))
+    if kind == "sleep":
+        return [Sleep(at, number, rng.choice((100, 600, 1500)) * MILLISECOND)]
+    if kind == "loss":
+        return [Loss(at, 250 * MILLISECOND, 0.4, number)]
+    if kind in ("crash", "restart"):
+        again = [Recover(at + rng.choice((1, 50, 800)) * MILLISECOND, number)] if kind == "restart" else []
+        return [Crash(at, number, detected_after=0), *again]
+    return []
+
+
 def _overlapping(rng: Random, size: int, groups: Groups) -> tuple[int, Groups]:
     """In half of the runs groups in a row or in a ring, so that not everything is near to everything."""
     shape = rng.choice(("drawn", "drawn", "row", "ring"))
@@ -98,11 +165,11 @@ def _asserting(rng: Random, plan: IsisPlan, faults: list[AnyFault]) -> IsisPlan:
     if rng.random() < 0.2:
         return plan
     groups_of: dict[int, set[str]] = {}
-    for name, founders in plan.groups:
+    for name, founders in (*plan.groups, *plan.clients):
         for number in founders:
             groups_of.setdefault(number, set()).add(name)
     for fault in faults:
-        if isinstance(fault, Act) and fault.what == "join":
+        if isinstance(fault, Act) and fault.what in ("join", "visit"):
             groups_of.setdefault(fault.member, set()).add(fault.group)
     structure = tuple(sorted({tuple(sorted(groups)) for groups in groups_of.values()}))
     settings = msgspec.structs.replace(plan.settings, structure=structure)

@@ -40,6 +40,8 @@ from semcast.patterns.calls.values import (
 )
 
 _SAID = {REPLY: "reply", ERROR: "error", ABSTAINS: "abstains"}
+_OUTSIDERS = 4096
+"""So many callers that are in no view are remembered beyond the next one: the last who called."""
 _NOBODY: frozenset[MemberId] = frozenset()
 
 
@@ -96,6 +98,8 @@ class Calls:
         """What has to be multicast, each as one message with the mark, in this order."""
         self.direct = False
         """Whether answers go to the caller alone, where nobody else has to know of them."""
+        self.outsiders = False
+        """Whether who is in no view may call: clients of the group."""
         self.letters: deque[tuple[MemberId, bytes]] = deque()
         """What has to be sent to one member alone."""
         self.view: View | None = None
@@ -265,7 +269,7 @@ class Calls:
     def _say(self, request: CallRequest, what: int, body: bytes) -> None:
         """CallAnswer, unless the caller is gone or too much waits to be sent."""
         key = request.key
-        if key[0] not in self._present:
+        if key[0] not in self._present and not self.outsiders:
             self.counts.orphaned += 1
         elif len(self.outgoing) + len(self.letters) >= self._limits.unsent:
             self.counts.dropped += 1
@@ -289,11 +293,15 @@ class Calls:
         """Another view. Who was asked before and did not come along is departed."""
         members = frozenset(view.members)
         together = self._present & members if self.view is not None else _NOBODY
+        there = together
+        if self.outsiders and self.view is not None:
+            outside = [caller for caller in self._last if caller not in self.view.members]
+            there = together.union(outside[-_OUTSIDERS:])
         self.view, self._present = view, members
         self.notes.view("view", view, sorted(together))
-        self._last = {caller: last for caller, last in self._last.items() if caller in together}
+        self._last = {caller: last for caller, last in self._last.items() if caller in there}
         self._asking.on_view(together)
-        for key in self._answering.of_others(together):
+        for key in self._answering.of_others(there):
             self._drop_request(key)
         for duty in self._duties.on_view(together):
             self._on_duty(duty, now)

@@ -49,6 +49,14 @@ class DirectTicket:
         self.others = [Foreign(group, view, head.changed), *head.others]
         """What it comes after, in its own group, too."""
 
+    def is_next(self) -> bool:
+        """Whether nothing else has to be given before it that came the same way."""
+        return True
+
+    def stands_before(self, ticket: object) -> bool:  # noqa: ARG002
+        """Whether the epochs of the two say which of them is given first."""
+        return True
+
 
 class Source:
     """The direct messages of one member."""

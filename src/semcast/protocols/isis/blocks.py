@@ -11,7 +11,7 @@ from semcast.protocols.isis.frames import number_of
 from semcast.protocols.isis.policies import AnyTicket, Full, group_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import IsisSettings
-from semcast.protocols.isis.stamps import Foreign, Time
+from semcast.protocols.isis.stamps import Audience, Foreign, Time
 from semcast.protocols.isis.structure import Structure
 
 _MANY = 16
@@ -33,11 +33,11 @@ class Blocks(Full):
         self.structure = Structure(settings.structure)
         self._handed: set[str] = set()  # groups that direct messages spoke of
 
-    def objection(self, group: str) -> str:
+    def objection(self, group: str, visits: Sequence[str] = ()) -> str:
         """What speaks against joining a group."""
-        return self.structure.objection(list(self._seats), group)
+        return self.structure.objection([*self._seats, *visits], group)
 
-    def _times(self, seat: Seat) -> list[tuple[str, Time]]:
+    def _times(self, seat: Audience) -> list[tuple[str, Time]]:
         return [(name, time) for name, time in super()._times(seat) if self.says(name)]
 
     def says(self, name: str) -> bool:

@@ -18,7 +18,7 @@ from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.policies import AnyTicket, Full, group_of
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import IsisSettings
-from semcast.protocols.isis.stamps import Foreign, Time
+from semcast.protocols.isis.stamps import Audience, Foreign, Time
 from semcast.protocols.isis.total import may_precede
 from semcast.protocols.vsync.stream import ViewStream
 
@@ -41,17 +41,17 @@ class Epochs(Full):
 
     # What this process sends and is given
 
-    def _times(self, seat: Seat) -> list[tuple[str, Time]]:
+    def _times(self, seat: Audience) -> list[tuple[str, Time]]:
         return self._own_times(seat)
 
-    def sends(self, seat: Seat) -> None:
+    def sends(self, seat: Audience) -> None:
         """Something leaves for this group: behind all that came before in others."""
         if self.unsafe(seat):
             self.rises += 1
             self._raise_to(self.epoch + 1)
         self._since.add(seat.name)
 
-    def unsafe(self, seat: Seat) -> bool:
+    def unsafe(self, seat: Audience) -> bool:
         """Whether something in another group may come after what is sent here now, and must not."""
         return any(name != seat.name for name in self._since)
 
@@ -63,7 +63,7 @@ class Epochs(Full):
     def delivered(self, ticket: Ticket) -> None:
         """What belongs to an earlier epoch comes before all that is sent from now on, anyway."""
         seat = ticket.order.seat
-        seat.hear(ticket.others)
+        seat.hear_of(ticket)
         if ticket.epoch >= self.epoch:
             self._since.add(seat.name)
 
@@ -153,12 +153,15 @@ class Epochs(Full):
             if stream is not None and not seat.member.is_out and seat.marks.behind(stream, seat.me, epoch):
                 return False
         return not any(
-            each.epoch < epoch and self._counts(each, own) and may_precede(each, ticket) for each in line
+            each.epoch < epoch and self._counts(each, ticket, own) and may_precede(each, ticket)
+            for each in line
         )
 
-    def _counts(self, ticket: AnyTicket, own: Seat | None) -> bool:
-        """Whether vector times do not say if it comes first: it is of another group, or for one member."""
-        return isinstance(ticket, DirectTicket) or ticket.order.seat is not own
+    def _counts(self, each: AnyTicket, ticket: AnyTicket, own: Seat | None) -> bool:
+        """Whether vector times do not say which comes first: it is of another group, or for one member."""
+        if isinstance(each, DirectTicket):
+            return each.stands_before(ticket)
+        return each.order.seat is not own
 
     def asked(self, own: Seat | None) -> Iterable[Seat]:
         """In which groups marks are waited for."""

@@ -10,13 +10,17 @@ from semcast.protocols.isis.departures import answer_of
 from semcast.protocols.isis.frames import Advance, InGroup, StableWanted, Taken, TakenWanted, number_of
 from semcast.protocols.isis.giving import members_of
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.semantic.exchange import SrmTimer
 from semcast.protocols.vsync.frames import InView, Received
+from semcast.protocols.vsync.membership import VsyncTimer
 
 if TYPE_CHECKING:
     from semcast.protocols.isis.stack import Isis
 
 _OWN = ""
 """The name under which the timers of the process itself stand."""
+_BEATS = frozenset({SrmTimer.GOSSIP, VsyncTimer.CHECK})
+"""Timers that all groups have at every heartbeat."""
 _MOST_PATIENCE = 5
 """Who does not answer is asked ever more rarely, up to 2^5 times the first interval."""
 
@@ -30,6 +34,8 @@ class ErrandTimer(Timer):
     AGE = "age"
     MARK = "mark"
     DIRECT = "direct"
+    CLIENTS = "clients"
+    HAVE = "have"
 
 
 class Errands:
@@ -37,12 +43,16 @@ class Errands:
 
     Args:
         domain: the process.
+        phase: when its heartbeats are, out of step with other processes.
     """
 
-    def __init__(self, domain: "Isis") -> None:
+    def __init__(self, domain: "Isis", phase: int) -> None:
         self._domain = domain
         self._delay = max(domain.settings.vsync.ack_delay, MILLISECOND)
+        self._much = max(1, domain.settings.credit // 4)
         self._pause = 2 * domain.settings.vsync.resend
+        self._period = domain.settings.vsync.detector.heartbeat
+        self._phase = phase % self._period
         self._patience = 0
         self._heap: list[tuple[Nanos, int, str, Timer]] = []
         self._times: dict[tuple[str, Timer], Nanos] = {}
@@ -51,14 +61,21 @@ class Errands:
 
     # Timers of many, with one of the driver
 
-    def set_timer(self, group: str, timer: Timer, at: Nanos | None) -> None:
+    def set_timer(self, now: Nanos, group: str, timer: Timer, at: Nanos | None) -> None:
         """Of a group, or of the process itself."""
         if at is None:
             self._times.pop((group, timer), None)
             return
+        if timer in _BEATS:
+            at = self._in_step(now, at)
         self._times[group, timer] = at
         self._order += 1
         heappush(self._heap, (at, self._order, group, timer))
+
+    def _in_step(self, now: Nanos, at: Nanos) -> Nanos:
+        """With the other groups, if that is not now: one heartbeat of a process speaks for all of them."""
+        beat = at - (at - self._phase) % self._period
+        return beat if beat > now else at
 
     def forget(self, group: str) -> None:
         """A group has no timers any more."""
@@ -83,6 +100,10 @@ class Errands:
                     self._ask_for_marks()
                 elif timer is ErrandTimer.DIRECT:
                     self._domain.directs.ask(now)
+                elif timer is ErrandTimer.CLIENTS:
+                    self._domain.clientele.tend(now)
+                elif timer is ErrandTimer.HAVE:
+                    self._domain.clientele.tell()
                 elif timer is ErrandTimer.AGE:
                     self._ask_about_stamps()
                 else:
@@ -104,23 +125,29 @@ class Errands:
         """Plan what is to be told and asked."""
         domain = self._domain
         program = domain.program
+        if program.untold >= self._much:
+            self._tell_all()
         if (program.fresh or program.fresh_sources) and (_OWN, ErrandTimer.TELL) not in self._times:
-            self.set_timer(_OWN, ErrandTimer.TELL, now + self._delay)
+            self.set_timer(now, _OWN, ErrandTimer.TELL, now + self._delay)
         if domain.directs.waits() and (_OWN, ErrandTimer.DIRECT) not in self._times:
-            self.set_timer(_OWN, ErrandTimer.DIRECT, now + (self._pause << domain.directs.patience))
+            self.set_timer(now, _OWN, ErrandTimer.DIRECT, now + (self._pause << domain.directs.patience))
+        if domain.clientele and (_OWN, ErrandTimer.CLIENTS) not in self._times:
+            self.set_timer(now, _OWN, ErrandTimer.CLIENTS, now + domain.settings.vsync.detector.heartbeat)
+        if domain.clientele.untold() and (_OWN, ErrandTimer.HAVE) not in self._times:
+            self.set_timer(now, _OWN, ErrandTimer.HAVE, now + self._delay)
         beacon = domain.settings.beacon
         if beacon and domain.seats and (_OWN, ErrandTimer.BEACON) not in self._times:
-            self.set_timer(_OWN, ErrandTimer.BEACON, now + beacon)
+            self.set_timer(now, _OWN, ErrandTimer.BEACON, now + beacon)
         if domain.policy.heard_of() and (_OWN, ErrandTimer.AGE) not in self._times:
-            self.set_timer(_OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
+            self.set_timer(now, _OWN, ErrandTimer.AGE, now + domain.settings.stamp_age)
         if domain.policy.epoch and len(domain.line) and (_OWN, ErrandTimer.MARK) not in self._times:
-            self.set_timer(_OWN, ErrandTimer.MARK, now + self._pause)
-        behind = self._advance(now, again=False)
-        waits = domain.program.settle() or bool(domain.departures) or behind
+            self.set_timer(now, _OWN, ErrandTimer.MARK, now + self._pause)
+        behind = bool(len(domain.totals)) and self._advance(now, again=False)
+        waits = domain.program.settle() or bool(domain.departures) or behind or domain.clientele.asks()
         if not waits:
             self._patience = 0
         elif (_OWN, ErrandTimer.ASK) not in self._times:
-            self.set_timer(_OWN, ErrandTimer.ASK, now + (self._pause << self._patience))
+            self.set_timer(now, _OWN, ErrandTimer.ASK, now + (self._pause << self._patience))
 
     def _advance(self, now: Nanos, *, again: bool) -> bool:
         """Ask holders to say the number that the next ordered message waits for; whether one has not."""
@@ -132,7 +159,7 @@ class Errands:
                 continue
             seat.turns.asked_upto = number
             if stream.rank == 0:
-                domain.advance(now, seat, number)
+                domain.reception.advance(now, seat, number)
             else:
                 self.post(seat, [(stream.members[0], Advance(stream.view().id, number))])
         return bool(found)
@@ -156,11 +183,13 @@ class Errands:
             self.post(seat, [(member, frame)])
 
     def _tell_all(self) -> None:
-        fresh, self._domain.program.fresh = self._domain.program.fresh, {}
+        program = self._domain.program
+        program.untold = 0
+        fresh, program.fresh = program.fresh, {}
         for seat in fresh.values():
             if self._domain.seats.get(seat.name) is seat:
                 self.tell(seat, None)
-        sources, self._domain.program.fresh_sources = self._domain.program.fresh_sources, {}
+        sources, program.fresh_sources = program.fresh_sources, {}
         for source in sources.values():
             self._domain.arrivals.answer(source)
 
@@ -180,7 +209,8 @@ class Errands:
             stream = seat.member.stream
             if stream is not None:
                 wanted = TakenWanted(stream.view().id)
-                asked = seat.slow() if not domain.program.flushes else members_of(seat)
+                flushes = domain.program.flushes or (seat.serving is not None and seat.serving.flushes())
+                asked = members_of(seat) if flushes else seat.slow()
                 self.post(seat, [(member, wanted) for member in asked if member != seat.me])
         self._advance(now, again=True)
         for group, member, frame in domain.departures.wanted(now):
@@ -190,21 +220,19 @@ class Errands:
 
     def post(self, seat: Seat, sends: Sequence[tuple[Dest, Frame]]) -> None:
         """Frames of a group: those for all go to its members, and to nobody else in the domain."""
-        out, number = self._domain.out, seat.number
+        out, number = self._domain.out.sends, seat.number
         for dest, frame in sends:
-            wrapped = InGroup(number, frame)  # type: ignore[arg-type]
-            if dest is not None:
-                out.sends.append((dest, wrapped))
-                continue
-            for member in self._members(seat, frame):
-                out.sends.append((member, wrapped))
+            to = self._members(seat, frame) if dest is None else dest
+            if to != ():
+                out.append((to, InGroup(number, frame)))  # type: ignore[arg-type]
 
-    def _members(self, seat: Seat, frame: Frame) -> Sequence[Dest]:
-        members, me = members_of(seat), seat.me
-        if not members:
-            return (Reach.ANYBODY,)
+    def _members(self, seat: Seat, frame: Frame) -> Dest:
+        """All others, and those who are not there any more where a frame is not of the current view."""
         stream = seat.member.stream
-        current = isinstance(frame, InView | Received | Taken)
-        if not current or (stream is not None and frame.view != stream.view().id):  # type: ignore[attr-defined]
-            members = (*members, *(each for each in seat.former if each not in members))
-        return [member for member in members if member != me]
+        if stream is None:
+            return Reach.ANYBODY
+        current = isinstance(frame, InView | Received | Taken) and frame.view == stream.view().id
+        if current and seat.farewells and isinstance(frame, Received):
+            seat.farewells -= 1
+            return seat.all_others
+        return seat.others if current else seat.all_others

@@ -1,16 +1,40 @@
 """What a flush of the program waits for (1991, 7.3): all members are given what it sent or was given."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from semcast.core.ids import MemberId
 from semcast.protocols.isis.seat import Seat
 
+if TYPE_CHECKING:
+    from semcast.protocols.isis.clients import ClientSeat
 
-class _Snapshot(NamedTuple):
+
+class Snapshot(NamedTuple):
+    """How far a program was in a group when it asked."""
+
     seat: Seat
     view: int
     counts: dict[MemberId, int]
+
+    def taken_by(self, members: Iterable[MemberId]) -> bool:
+        """Whether the programs of these members have come as far.
+
+        Who has been told of a later view has taken all that came before it. Only if this process is in a
+        later view, too: else that view may be without it, and what it sent is lost.
+        """
+        seat, view, counts = self
+        stream = seat.member.stream
+        over = stream is not None and stream.view().id > view
+        return all(
+            (over and seat.told_of.get(member, 0) > view)
+            or all(_taken(seat, member).get(sender, 0) >= count for sender, count in counts.items())
+            for member in members
+        )
+
+
+def _taken(seat: Seat, member: MemberId) -> dict[MemberId, int]:
+    return seat.here if member == seat.me else seat.taken[member]
 
 
 class Flush:
@@ -19,35 +43,28 @@ class Flush:
     Args:
         number: of the request.
         seats: the groups of the process.
+        visits: those that it is a client of. Only servers know what they have taken: its contact is asked.
     """
 
-    def __init__(self, number: int, seats: Iterable[Seat]) -> None:
+    def __init__(self, number: int, seats: Iterable[Seat], visits: Iterable["ClientSeat"]) -> None:
         self.number = number
-        self._snapshots: list[_Snapshot] = []
+        self._snapshots: list[Snapshot] = []
         for seat in seats:
             stream, time = seat.entered, seat.time()
             if stream is not None and time is not None:
                 counts = {stream.members[rank]: count for rank, count in time.counts.items()}
-                self._snapshots.append(_Snapshot(seat, time.view, counts))
+                self._snapshots.append(Snapshot(seat, time.view, counts))
+        self._asked = [(visit, visit.ask_to_flush()) for visit in visits]
 
     def taken_by_all(self, _seq: int) -> bool:
         """Whether it may return."""
-        return all(map(self._taken, self._snapshots))
+        return all(map(self._taken, self._snapshots)) and all(
+            visit.flushed(nth) for visit, nth in self._asked
+        )
 
-    def _taken(self, snapshot: _Snapshot) -> bool:
-        """Who has been told of a later view has taken all that came before it.
-
-        Only if this process is in a later view, too: else that view may be without it, and what it sent is
-        lost.
-        """
-        seat, view, counts = snapshot
+    def _taken(self, snapshot: Snapshot) -> bool:
+        seat = snapshot.seat
         stream = seat.member.stream
         if stream is None or seat.member.is_out:
             return stream is None or seat.leaving  # who is put out does not know what became of it
-        over = stream.view().id > view
-        return all(
-            (over and seat.told_of.get(member, 0) > view)
-            or all(seat.taken[member].get(sender, 0) >= count for sender, count in counts.items())
-            for member in stream.members
-            if member != seat.me
-        )
+        return snapshot.taken_by(member for member in stream.members if member != seat.me)

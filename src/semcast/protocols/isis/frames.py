@@ -4,16 +4,16 @@ A group goes by a number that follows from its name: nobody has to agree on it, 
 """
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, get_args
 
 import msgspec
 
 from semcast.core.ids import MAX_NUMBER
 from semcast.core.outbox import Frame
+from semcast.protocols.isis.client_frames import ClientFrame, Fields
 from semcast.protocols.pieces import Piece
-from semcast.protocols.semantic.frames import Rank, Seq, Seqs
+from semcast.protocols.semantic.frames import Seq, Seqs
 from semcast.protocols.vsync.frames import Members, WholeFrame
-from semcast.wire.limits import MAX_MEMBERS
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
 """Of a group."""
@@ -22,9 +22,6 @@ MAX_PARTS = 1 << 14
 """Of one direct message."""
 MAX_HEAD = 16 << 10
 """Bytes of what a direct message says that it comes after."""
-
-Fields = Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)]
-"""Of a vector time: ranks, and the last message of each."""
 
 
 class Taken(Frame, frozen=True, array_like=True, tag=150, gc=False):
@@ -126,7 +123,9 @@ DirectFrame = Direct | DirectHeard | DirectWanted
 OwnFrame = (
     Taken | TakenWanted | Reached | ReachedWanted | StableWanted | Stable | Advance | DirectFrame | MarkFrame
 )
-Inside = WholeFrame | Piece | OwnFrame
+OWN_FRAMES: frozenset[type[Frame]] = frozenset(get_args(OwnFrame))
+"""The same, to look a type up."""
+Inside = WholeFrame | Piece | OwnFrame | ClientFrame
 
 
 class InGroup(Frame, frozen=True, array_like=True, tag=154, gc=False):

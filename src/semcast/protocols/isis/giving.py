@@ -1,16 +1,20 @@
 """What the program is given next: views, and messages from the line."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from semcast.core.annotations import Item
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.marks import is_mark
+from semcast.core.marks import is_mark, is_relayed
+from semcast.core.messages import Batch
 from semcast.protocols.clients.permissions import CALLS
 from semcast.protocols.isis.arrivals import DirectTicket
+from semcast.protocols.isis.clients import ItemTicket
 from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.policies import AnyTicket
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.serving import RelayTicket
 from semcast.protocols.lightweight.events import Cause, ClientEvent, Delivered, GroupView, PrivateDelivered
 from semcast.protocols.lightweight.ids import Epoch, ViewId
 from semcast.protocols.vsync.stream import ViewStream
@@ -34,25 +38,31 @@ class Giving:
 
     def give(self, now: Nanos) -> bool:
         """All that may be given now; returns whether there was anything."""
-        moved = self._enter_views(now)
         domain = self._domain
-        while not domain.sending.pauses():
+        moved = self._enter_views(now, domain.seats.values())
+        stirred: dict[str, Seat] = {}
+        while len(domain.line) and not domain.sending.pauses():
             ticket = self.choose()
             if ticket is None:
                 break
+            moved = True
             if isinstance(ticket, DirectTicket):
                 self._hand_over_direct(ticket)
-            else:
-                self._hand_over(now, ticket)
-            self._enter_views(now)
-            moved = True
+                continue
+            seat = ticket.order.seat
+            self._hand_over(ticket)
+            stirred[seat.name] = seat
+            self._enter_views(now, (seat,))
+        for seat in stirred.values():
+            seat.member.room_freed(now)
+            domain.drain(now, seat)
         return moved
 
     def choose(self) -> AnyTicket | None:
         """The next messages for the program, if any are ready: in the order of reception."""
         return self._domain.line.next()
 
-    def _hand_over(self, now: Nanos, ticket: Ticket) -> None:
+    def _hand_over(self, ticket: Ticket) -> None:
         domain, order = self._domain, ticket.order
         seat, stream = order.seat, order.lines
         assert isinstance(stream, ViewStream)
@@ -61,26 +71,49 @@ class Giving:
         domain.totals.learn(ticket.lamport)
         if ticket.ordered:
             domain.totals.given()
-        sender = stream.members[ticket.rank]
-        for batch in seat.member.hand_over(now, stream, ticket.rank, ticket.last):
+        sender, program, notes = stream.members[ticket.rank], domain.program, domain.notes
+        plain: tuple[str, ...] = (seat.name,)
+        calls = (seat.name, CALLS)
+        for batch in _together(stream.deliver_run(ticket.rank, ticket.last)):
             first = ticket.number + batch.first - ticket.first
+            if is_relayed(batch.annotation):
+                self._hand_over_among(seat, batch, first)
+                continue
             count = len(batch.payloads)
             domain.stats.delivered += count
-            domain.notes.given(seat.name, sender, first, count, ordered=ticket.ordered)
-            note, items = batch.annotation, batch.items
-            if isinstance(note, Item):
-                items = [note.item] * count
-            groups = (seat.name, CALLS) if is_mark(note) else (seat.name,)
-            domain.program.put(
-                Delivered(sender, first, groups, None, batch.payloads, batch.size, items),
-                seat,
-                batch.last,
-            )
-        domain.drain(now, seat)
+            if notes.wanted:
+                notes.given(seat.name, sender, first, count, ordered=ticket.ordered)
+            note, items, groups = batch.annotation, batch.items, plain
+            if note is not None:
+                items = [note.item] * count if isinstance(note, Item) else items
+                groups = calls if is_mark(note) else plain
+            event = Delivered(sender, first, groups, None, batch.payloads, batch.size, items)
+            program.put(event, seat, batch.last)
+
+    def _hand_over_among(self, seat: Seat, batch: Batch, first: int) -> None:
+        """What clients send or are sent, and what is about them: that is not for the program."""
+        domain = self._domain
+        for place in range(len(batch.payloads)):
+            each = batch.cut(batch.first + place, batch.first + place)
+            found = None if seat.serving is None else seat.serving.hearing.given(each, first + place)
+            event: ClientEvent | None = None
+            if found is not None:
+                sender, number, payload, marked = found
+                domain.stats.delivered += 1
+                domain.notes.given(seat.name, sender, number, 1)
+                groups = (seat.name, CALLS) if marked else (seat.name,)
+                event = Delivered(sender, number, groups, None, [payload], len(payload))
+            domain.program.put(event, seat, each.last, of=batch.sender)
 
     def _hand_over_direct(self, ticket: DirectTicket) -> None:
         domain, source = self._domain, ticket.source
         domain.line.remove(ticket)
+        if isinstance(ticket, ItemTicket):
+            ticket.seat.hand_over(ticket)
+            return
+        if isinstance(ticket, RelayTicket):
+            ticket.serving.relay(ticket)
+            return
         domain.policy.told(ticket.others, ticket.epoch, ticket.group)
         domain.totals.learn(ticket.lamport)
         number, payload = ticket.head.number, ticket.payload
@@ -92,16 +125,16 @@ class Giving:
             event = Delivered(source.member, number, groups, None, [payload], len(payload))
         domain.program.put(event, source, ticket.nth)
 
-    def _enter_views(self, now: Nanos) -> bool:
+    def _enter_views(self, now: Nanos, seats: Iterable[Seat]) -> bool:
         """Views of which the program is told; a pause does not hold them up, it ends with them."""
         domain, moved = self._domain, False
-        for seat in list(domain.seats.values()):
-            if not seat.member.view_waits:
-                continue  # to take nothing would still count as room for more, which is asked for at once
+        for seat in [each for each in seats if each.member.untold and each.member.view_waits]:
+            # To take nothing elsewhere would still count as room for more, which is asked for at once.
             for event in seat.member.deliver(now, 0):
                 if isinstance(event, Installed):
                     moved = True
                     self._enter(seat, event)
+            seat.member.untold = not seat.member.up_to_date
             domain.drain(now, seat)
         return moved
 
@@ -110,12 +143,26 @@ class Giving:
         if seat.me in event.joined:
             domain.policy.entered(seat)
         domain.directs.failed(event.failed)
-        domain.notes.view(seat.name, view)
+        domain.notes.view(seat.name, view, None if seat.serving is None else seat.serving.style)
         name = ViewId(Epoch(0, rest=False, representative=view.members[0]), view.id)
         told = GroupView(
             seat.name, name, view.members, event.joined, event.left, event.failed, _cause(event), vs=False
         )
         domain.program.put(told, seat, view.id)
+
+
+def _together(batches: list[Batch]) -> list[Batch]:
+    """Plain messages that follow each other as one run: the program is told of all of them at once."""
+    if len(batches) < 2:
+        return batches
+    payloads: list[bytes] = []
+    for batch in batches:
+        payloads += batch.payloads
+    first, last = batches[0], batches[-1]
+    gaps = first.first + len(payloads) != last.first + len(last.payloads)
+    if gaps or any(batch.annotation is not None or batch.items is not None for batch in batches):
+        return batches
+    return [Batch(first.sender, first.first, payloads, size=sum(batch.size for batch in batches))]
 
 
 def _cause(event: Installed) -> Cause:

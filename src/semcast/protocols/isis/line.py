@@ -4,7 +4,7 @@ What is ready is given to the program in that order. Newest first would break ca
 carry no stamps; to wait for whatever came earlier, as printed, would be a deadlock.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
 from semcast.protocols.isis.arrivals import DirectTicket
@@ -29,6 +29,8 @@ class Line:
         self._totals = totals
         self._tickets: dict[AnyTicket, None] = {}
         self._ordered: dict[Ticket, None] = {}
+        self.newest: AnyTicket | None = None
+        """The ticket that came last, if it is still there."""
         self._places = count(1)
 
     def __len__(self) -> int:
@@ -37,9 +39,15 @@ class Line:
     def __iter__(self) -> Iterator[AnyTicket]:
         return iter(self._tickets)
 
+    @property
+    def holds_ordered(self) -> bool:
+        """Whether messages with a place in the order of the domain wait in it."""
+        return bool(self._ordered)
+
     def add(self, ticket: AnyTicket) -> None:
         """Messages have their place."""
         self._tickets[ticket] = None
+        self.newest = ticket
         ticket.place = next(self._places)
         if isinstance(ticket, Ticket) and ticket.ordered:
             self._ordered[ticket] = None
@@ -47,33 +55,43 @@ class Line:
     def next(self) -> AnyTicket | None:
         """The first that is ready, if one is.
 
-        While a direct message waits for a group that is being joined, so does all that came later: what
-        comes after it in its own group may not say so, as it was said there before the process asked to join.
+        While one waits for a group that is being joined, so does all that came later: what comes after it may
+        not say so. Stamps are left out of a group where they were said before the process asked to join, and
+        where all who are meant have the messages, be it in their lines.
         """
         for ticket in self._tickets:
             if self.ready(ticket):
                 return ticket
-            if isinstance(ticket, DirectTicket) and self._waits_for_a_join(ticket):
+            if ticket.others and self.waits_for_a_join(ticket):
                 break
         return None
 
-    def _waits_for_a_join(self, ticket: DirectTicket) -> bool:
+    def waits_for_a_join(self, ticket: AnyTicket) -> bool:
+        """Whether it comes after something in a group of which the program knows no view yet."""
         seats = (self._seats.get(other.group) for other in ticket.others)
         return any(seat is not None and seat.entered is None for seat in seats)
 
     def remove(self, ticket: AnyTicket) -> None:
         """Its messages are given to the program."""
         del self._tickets[ticket]
+        if ticket is self.newest:
+            self.newest = None
         if isinstance(ticket, Ticket):
             ticket.order.waiting[ticket.rank].popleft()
             self._ordered.pop(ticket, None)
 
     def leave(self, seat: Seat) -> None:
         """The process is in a group no more: nothing that was multicast there is given to the program."""
+        self.newest = None
         for ticket in [each for each in self._tickets if isinstance(each, Ticket)]:
             if ticket.order.seat is seat:
                 del self._tickets[ticket]
                 self._ordered.pop(ticket, None)
+
+    def drop(self, tickets: Iterable[AnyTicket]) -> None:
+        """They are not given to the program."""
+        for ticket in tickets:
+            del self._tickets[ticket]
 
     def ready(self, ticket: AnyTicket) -> bool:
         """Whether the program has, or will never have, all that comes before it (2.1' to 2.3').
@@ -83,9 +101,12 @@ class Line:
         if self._ordered and ticket.lamport and not self.behind_ordered(ticket):
             return False
         if isinstance(ticket, DirectTicket):
-            return self.allowed_by_others(ticket) and self._policy.lets_through(ticket, self._tickets)
+            allowed = ticket.is_next() and self.allowed_by_others(ticket)
+            return allowed and self._policy.lets_through(ticket, self._tickets)
         order, rank = ticket.order, ticket.rank
         if order.seat.entered is not order.lines or order.waiting[rank][0] is not ticket:
+            return False
+        if order.seat.serving is not None and order.seat.serving.parted:
             return False
         if ticket.ordered and not self._totals.allows(ticket):
             return False

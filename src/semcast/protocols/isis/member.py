@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.protocols.isis.order import DomainOrder
 from semcast.protocols.vsync.changes import Change
@@ -32,6 +31,8 @@ class GroupMember(VirtualSynchrony):
 
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox, seat: "Seat") -> None:
         super().__init__(me, settings, rng, out)
+        self.untold = False
+        """Whether a view has begun of which the program was not told."""
         self._seat = seat
         self._order = self._domain_order
 
@@ -40,6 +41,7 @@ class GroupMember(VirtualSynchrony):
 
     def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
         """The seat has to know who comes along from the view before."""
+        self.untold = True
         self._seat.begins(self.stream, event, welcome)
         super()._begin(now, welcome, event)
         self._seat.began(welcome)
@@ -64,29 +66,29 @@ class GroupMember(VirtualSynchrony):
     @property
     def entered(self) -> ViewStream | None:
         """Of the view that the program is in; None before the first."""
-        first = next(iter(self._epochs), None)
+        first = self._epochs.oldest
         return first.stream if first is not None and first.announced else None
 
     @property
     def next_view(self) -> int:
         """All that belongs to views before this one was given to the program; 0 before the first."""
-        first = next(iter(self._epochs), None)
+        first = self._epochs.oldest
         return 0 if first is None else first.event.view.id
 
     @property
     def view_waits(self) -> bool:
         """Whether the program is to be told of a view: all that belongs to the one before was given to it."""
-        first = next(iter(self._epochs), None)
+        if self._epochs.up_to_date():
+            return False
+        first = self._epochs.oldest
         if first is None or first.awaits or self._is_out:
             return False
         over = first.stream is not self.stream and not len(first.stream.buffers.to_deliver)
         return over or not first.announced
 
-    def hand_over(self, now: Nanos, stream: ViewStream, rank: int, last: int) -> list[Batch]:
-        """What the program is given of one member's messages."""
-        batches = stream.deliver_run(rank, last)
+    def room_freed(self, now: Nanos) -> None:
+        """The program was given something."""
         self._room_freed(now)
-        return batches
 
     def settle_order(self, now: Nanos, stream: ViewStream) -> None:
         """The order of the current view has something to do."""

@@ -18,7 +18,10 @@ from semcast.protocols.isis.settings import IsisSettings, Policy
 from semcast.protocols.isis.stamps import Head
 
 if TYPE_CHECKING:
+    from semcast.protocols.isis.client_frames import ViewItem
+    from semcast.protocols.isis.clients import ClientSeat
     from semcast.protocols.isis.program import Letter
+    from semcast.protocols.isis.styles import Style
 
 
 class Notes:
@@ -36,9 +39,24 @@ class Notes:
             text["structure"] = settings.structure
         self._note("dom-began", text or None, level=settings.policy.value)
 
-    def view(self, group: str, view: View) -> None:
+    def view(self, group: str, view: View, style: "Style | None" = None) -> None:
         """Its program is in another view of a group."""
-        self._note("dom-view", {"group": group}, view=view.id, members=view.members)
+        text: dict[str, object] = {"group": group}
+        if style is not None:
+            text |= {"style": style.value, "servers": len(view.members)}
+        self._note("dom-view", text, view=view.id, members=view.members)
+
+    def client_view(self, seat: "ClientSeat", item: "ViewItem") -> None:
+        """Its program is a client, and told of a view of servers."""
+        members = tuple(item.members)
+        text = {"group": seat.name, "style": seat.style.value, "servers": len(members)}
+        self._note("dom-client", text, view=item.view, members=members)
+
+    def client_sent(self, seat: "ClientSeat", number: int, view: int, others: Mapping[str, int]) -> None:
+        """A message of a client leaves for its contact."""
+        if self.wanted:
+            text = {"group": seat.name, "role": "client", "own": 1, "others": dict(others)}
+            self._message("dom-sent", self._me, number, 1, text, view=view)
 
     def left(self, group: str) -> None:
         """It has left a group."""
@@ -48,12 +66,22 @@ class Notes:
         """It is put out of a group."""
         self._note("dom-out", {"group": group})
 
-    def sent(self, group: str, batch: Batch, view: int, own: int, others: Mapping[str, int]) -> None:
+    def sent(
+        self,
+        group: str,
+        batch: Batch,
+        view: int,
+        own: int,
+        others: Mapping[str, int],
+        to: MemberId | None = None,
+    ) -> None:
         """Its messages leave, with so many fields of the vector times of the group and of others."""
         if not self.wanted:
             return
         for place, single in enumerate([batch] if batch.items is None else batch.singles()):
             text: dict[str, object] = {"group": group, **_replacing(single.annotation)}
+            if to is not None:
+                text["to"] = to.name, to.incarnation
             if not place:
                 text |= {"own": own, "others": dict(others)}
             self._message("dom-sent", single.sender, single.first, len(single.payloads), text, view=view)

@@ -1,14 +1,15 @@
 """The order inside of one view of a group: causal, and lined up with what other groups have."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from semcast.core.ids import Nanos
 from semcast.core.marks import is_ordered
 from semcast.core.messages import Batch
+from semcast.protocols.isis.client_frames import is_about, read_about
 from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.stamps import Ending, Foreign, Head, Times, merge
 from semcast.protocols.isis.total import is_said, read_said
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 _encode = msgspec.msgpack.Encoder().encode
 _read_head = msgspec.msgpack.Decoder(Head).decode
 _read_ending = msgspec.msgpack.Decoder(Ending).decode
-_NOTHING = Head([])
+NOTHING = Head([])
+"""What a message says that says nothing besides its payload."""
 _NO_ENDING = Ending()
 
 
@@ -80,6 +82,17 @@ class Ticket:
         """What belongs to lower ones is given to the program first."""
 
 
+class Entrance(Protocol):
+    """The line of the program, where tickets come in."""
+
+    @property
+    def newest(self) -> object:
+        """The ticket that came last, if it is still there."""
+
+    def add(self, ticket: Ticket) -> None:
+        """Messages have their place."""
+
+
 class DomainOrder(CausalOrder):
     """Of one view. Messages are queued as in any causal group; `waiting` has what the program was not given.
 
@@ -88,18 +101,17 @@ class DomainOrder(CausalOrder):
         view: its number.
         position: of the total order, of which there is none.
         seat: of this process in the group.
-        enter: puts a ticket into the line of the program.
+        line: of the program.
     """
 
-    def __init__(
-        self, lines: Lines, view: int, position: int, seat: "Seat", enter: Callable[[Ticket], None]
-    ) -> None:
+    def __init__(self, lines: Lines, view: int, position: int, seat: "Seat", line: Entrance) -> None:
         super().__init__(lines, view, position)
         size = len(lines.members)
         self.seat = seat
+        self._ranks = {member: rank for rank, member in enumerate(lines.members)}
         self.waiting: list[deque[Ticket]] = [deque() for _ in range(size)]
         """By rank, what has its place in the line."""
-        self._enter = enter
+        self._line = line
         self._owed: dict[int, tuple[list[tuple[int, int]], list[Foreign]]] = {}  # what the next ticket says
         self._whole: dict[int, int] = {}  # numbers of messages of which pieces have come
         self._offsets = [0] * size
@@ -108,8 +120,9 @@ class DomainOrder(CausalOrder):
         self._numbering: Numbering | None = None
         self._epochs = [0] * size
         self._told: int | None = None  # the offset of this member's own, as others know it
-        self._said = _NOTHING
-        self._full = _NOTHING  # what `_head` says
+        self._speaks = False  # whether the servers are about to be told something of clients
+        self._said = NOTHING
+        self._full = NOTHING  # what `_head` says
 
     def reached(self, rank: int) -> int:
         """Messages of a member up to here were given to the program, or purged."""
@@ -120,27 +133,37 @@ class DomainOrder(CausalOrder):
 
     def head(self) -> bytes:
         """What changed in this group, and what others are yet to be told of other groups."""
-        me, delivered = self.lines.rank, self.lines.delivered
-        changed = [
-            (rank, seq)
-            for rank, (seq, before) in enumerate(zip(delivered, self.stamped, strict=True))
-            if seq > before and rank != me
-        ]
-        seat = self.seat
+        seat, me = self.seat, self.lines.rank
+        changed = self._changed()
         number = seat.cutting
         if not number and self._told != seat.offset:
             number = seat.offset + self.lines.queued[me] + 1
         epoch = seat.epoch if seat.epoch > self._epochs[me] else 0
         lamport = seat.totals.lamport if seat.totals.lamport > self.lamports[me] else 0
-        self._said = said = Head(changed, seat.owed(), number, epoch, lamport)
-        return _encode(said) if changed or said.others or number or epoch or lamport else b""
+        others = seat.owed()
+        if not (changed or others or number or epoch or lamport):
+            self._said = NOTHING
+            return b""
+        self._said = Head(changed, others, number, epoch, lamport)
+        return _encode(self._said)
+
+    def _changed(self) -> list[tuple[int, int]]:
+        """What the program was given in this group since its last message."""
+        delivered, me = self.lines.delivered, self.lines.rank
+        if delivered == self.stamped:
+            return []
+        return [
+            (rank, seq)
+            for rank, (seq, before) in enumerate(zip(delivered, self.stamped, strict=True))
+            if seq > before and rank != me
+        ]
 
     def sent(self) -> None:
         """Others are told what the head says; what is for the order alone says something else."""
-        if self.own_upto() != self.lines.queued[self.lines.rank]:
+        seat = self.seat
+        if seat.turns.own_said and self.own_upto() != self.lines.queued[self.lines.rank]:
             return
         super().sent()
-        seat = self.seat
         self._told = seat.cutting - self.lines.queued[self.lines.rank] if seat.cutting else seat.offset
         seat.said(self._said)
         if self._said.lamport:
@@ -152,18 +175,33 @@ class DomainOrder(CausalOrder):
 
     def accept(self, rank: int, part: Batch) -> None:
         """Messages were queued; what is for the order alone is not for the program."""
-        if is_said(part.head):
-            self.numbering.obey(rank, part.first, read_said(part.head))
-            if len(part.payloads) == 1:
-                return
-            part = part.cut(part.first + 1, part.last)
         if part.head:
-            self._note_head(rank, part.first, part.head, piece=part.left > 0)
+            if is_said(part.head):
+                self.numbering.obey(rank, part.first, read_said(part.head))
+            elif is_about(part.head):
+                self._hear_about(rank, part.first, part.head)
+            if self.is_command(part):
+                if self.seat.serving is not None:
+                    self.seat.serving.log.reach(rank, part.first)
+                if len(part.payloads) == 1:
+                    return
+                part = part.cut(part.first + 1, part.last)
+            if part.head:
+                self._note_head(rank, part.first, part.head, piece=part.left > 0)
         super().accept(rank, part)
+
+    def _hear_about(self, rank: int, seq: int, head: bytes) -> None:
+        """A server says something of clients."""
+        if rank == self.lines.rank:
+            self.seat.turns.own_said.append(seq)
+        if self.seat.serving is not None:
+            self.seat.serving.obey(self.lines.members[rank], seq, read_about(head))
 
     def skipped(self, rank: int, seq: int, head: bytes) -> None:
         """A message is known to be purged; what it comes after, those behind it come after, too."""
         super().skipped(rank, seq, head)
+        if self.seat.serving is not None:
+            self.seat.serving.log.reach(rank, seq)
         if head:
             self._note_head(rank, seq, head, piece=False)
 
@@ -186,7 +224,10 @@ class DomainOrder(CausalOrder):
         """Messages are where the program takes them: from here on their turn is the line's business."""
         if self.seat.member.is_out:
             return  # who does not go on to the next view is given nothing more
-        rank = self.lines.members.index(batch.sender)
+        rank = self._ranks[batch.sender]
+        if self._goes_on(rank, batch):
+            self.waiting[rank][-1].last = batch.last
+            return
         number = self._whole.pop(rank, None)
         if number is not None:
             self._offsets[rank] = number - batch.first
@@ -197,7 +238,19 @@ class DomainOrder(CausalOrder):
         if is_ordered(batch.annotation):
             ticket.ordered = True
             self.numbering.lined_up(ticket)
-        self._enter(ticket)
+        self._line.add(ticket)
+        if self.seat.serving is not None:
+            self.seat.serving.hearing.lined_up(ticket, batch)
+
+    def _goes_on(self, rank: int, batch: Batch) -> bool:
+        """Whether messages come right behind those of the newest ticket, and say nothing themselves."""
+        waiting = self.waiting[rank]
+        if not waiting or rank in self._owed or rank in self._whole or self.seat.serving is not None:
+            return False
+        newest = waiting[-1]
+        if newest is not self._line.newest or newest.last + 1 != batch.first or newest.ordered:
+            return False
+        return batch.annotation is None or not is_ordered(batch.annotation)
 
     # The order of the domain
 
@@ -212,7 +265,7 @@ class DomainOrder(CausalOrder):
 
     def is_command(self, batch: Batch) -> bool:
         """Whether it is for the order alone."""
-        return is_said(batch.head)
+        return bool(batch.head) and (is_said(batch.head) or is_about(batch.head))
 
     def own_upto(self) -> int:
         """The last own message that is for programs."""
@@ -225,28 +278,43 @@ class DomainOrder(CausalOrder):
 
     def sound(self, head: bytes) -> bool:
         """Whether a correct member can have written this head."""
-        if not is_said(head):
+        if not head:
+            return True
+        if not is_said(head) and not is_about(head):
             return super().sound(head)
         try:
+            if is_about(head):
+                return read_about(head) is not None
             return self.numbering.sound(read_said(head))
         except msgspec.MsgspecError:
             return False
 
     def ready(self, rank: int, head: bytes) -> bool:
         """Whether what must come before is queued."""
+        if not head:
+            return True
         if is_said(head):
             return self.numbering.ready(read_said(head))
+        if is_about(head):
+            return True
         return super().ready(rank, head)
 
     def settle(self, now: Nanos) -> None:
         """After every input."""
         if self._numbering is not None:
             self._numbering.settle(now)
+        serving = self.seat.serving
+        if not self._speaks and serving is not None and serving.roster.must_speak(self.lines):
+            self._speaks = True
+            self.lines.wake_at(now)
 
     def tick(self, now: Nanos) -> None:  # noqa: ARG002
         """The time asked for has come."""
         if self._numbering is not None:
             self._numbering.tick()
+        self._speaks = False
+        if self.seat.serving is not None:
+            self.seat.serving.roster.speak(self.lines)
 
     # The end of the view
 

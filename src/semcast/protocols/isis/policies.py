@@ -8,7 +8,7 @@ from semcast.protocols.isis.frames import Marker, MarkWanted, number_of
 from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.settings import MAX_FOREIGN, IsisSettings
-from semcast.protocols.isis.stamps import Foreign, Time, Times, merge, news
+from semcast.protocols.isis.stamps import Audience, Counts, Foreign, Time, Times, merge, news
 
 AnyTicket = Ticket | DirectTicket
 """What may stand in the line of the program."""
@@ -30,15 +30,15 @@ class Conservative:
         self.epoch = 0
         """Of this process, where messages carry epochs."""
 
-    def objection(self, group: str) -> str:  # noqa: ARG002
-        """What speaks against joining a group; nothing if that is fine."""
+    def objection(self, group: str, visits: Sequence[str] = ()) -> str:  # noqa: ARG002
+        """What speaks against joining a group, as a client of those; nothing if that is fine."""
         return ""
 
-    def owed(self, seat: Seat) -> list[Foreign]:  # noqa: ARG002
+    def owed(self, seat: Audience) -> list[Foreign]:  # noqa: ARG002
         """Nothing."""
         return []
 
-    def sends(self, seat: Seat) -> None:
+    def sends(self, seat: Audience) -> None:
         """Messages are about to leave for a group."""
 
     def queued(self, seat: Seat, sender: MemberId, epoch: int) -> None:
@@ -100,7 +100,7 @@ class Full(Conservative):
         self.known: Times = {}
         """Of groups that this process is not in."""
 
-    def owed(self, seat: Seat) -> list[Foreign]:
+    def owed(self, seat: Audience) -> list[Foreign]:
         """Of own groups, then of others."""
         found = []
         for name, time in self._times(seat):
@@ -109,14 +109,14 @@ class Full(Conservative):
                 found.append(new)
         return found
 
-    def _times(self, seat: Seat) -> list[tuple[str, Time]]:
+    def _times(self, seat: Audience) -> list[tuple[str, Time]]:
         found = self._own_times(seat)
         found += [
             (name, time) for name, time in self.known.items() if name != seat.name and not self._is_own(name)
         ]
         return found
 
-    def _own_times(self, seat: Seat) -> list[tuple[str, Time]]:
+    def _own_times(self, seat: Audience) -> list[tuple[str, Time]]:
         found: list[tuple[str, Time]] = []
         for other in self._seats.values():
             time = other.time() if other is not seat else None
@@ -131,7 +131,7 @@ class Full(Conservative):
 
     def delivered(self, ticket: Ticket) -> None:
         """What it says was said in its group, and is known here from now on."""
-        ticket.order.seat.hear(ticket.others)
+        ticket.order.seat.hear_of(ticket)
         self.learn(ticket.others)
 
     def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:  # noqa: ARG002
@@ -163,11 +163,18 @@ class Full(Conservative):
         return self.known
 
     def settled(self, number: int, time: Time) -> None:
-        """Nobody there needs to be told."""
-        for name, known in self.known.items():
-            if number_of(name) == number and time.covers(known.view, known.counts):
-                del self.known[name]
-                break
+        """Nobody there needs to be told that much."""
+        name = next((each for each in self.known if number_of(each) == number), None)
+        if name is None or self.known[name].view > time.view:
+            return
+        counts: Counts = {}
+        if self.known[name].view == time.view:
+            known = self.known[name].counts.items()
+            counts = {rank: count for rank, count in known if count > time.counts.get(rank, 0)}
+        if counts:
+            self.known[name] = Time(time.view, counts)
+        else:
+            del self.known[name]
 
 
 def group_of(ticket: AnyTicket) -> str:

@@ -30,10 +30,14 @@ class Cast(msgspec.Struct, gc=False):
     payloads: Sequence[bytes]
     items: Sequence[str] | None
     size: int
+    largest: int
+    """Bytes of the largest."""
     marked: bool = False
     """Whether they belong to calls."""
     ordered: bool = False
     """Whether they have a place in the one order of the domain."""
+    to: MemberId | None = None
+    """The client that they are for, besides the servers."""
 
 
 class Letter(msgspec.Struct, gc=False):
@@ -56,6 +60,13 @@ class LeaveWish(msgspec.Struct, frozen=True, gc=False):
 
 
 Wish = Cast | Letter | LeaveWish
+
+
+class Inlet:
+    """Where a client of a group counts what its program has not taken of what its contact passes on."""
+
+    def __init__(self) -> None:
+        self.untaken = 0
 
 
 class Receiver(Protocol):
@@ -89,13 +100,16 @@ class Program:
         self._limit = send_messages
         self._limit_bytes = send_bytes
         self._waiting = self._waiting_bytes = 0
-        self._events: deque[tuple[ClientEvent, Seat | Source | None, int]] = deque()
+        self._events: deque[tuple[ClientEvent | None, Seat | Source | Inlet | None, int, MemberId | None]]
+        self._events = deque()
         self._open: list[
             tuple[int, int, Receiver | None]
         ] = []  # not placed: number, message in its group, group
         self._placed = 0
         self.fresh: dict[str, Seat] = {}
         """Groups of which the program took messages that nobody was told of."""
+        self.untold = 0
+        """How many messages those are."""
         self.fresh_sources: dict[MemberId, Source] = {}
         """The same of direct messages, by who sent them."""
 
@@ -137,7 +151,7 @@ class Program:
             self._waiting += 1
             self._waiting_bytes += len(wish.payload)
 
-    def left(self, cast: Cast, count: int, seat: Seat, last: int) -> None:
+    def left(self, cast: Cast, count: int, seat: Receiver, last: int) -> None:
         """So many messages of the first wish left, the last of them with this number in its group."""
         gone = cast.size if count == len(cast.payloads) else sum(map(len, cast.payloads[:count]))
         self._waiting -= count
@@ -201,31 +215,44 @@ class Program:
 
     # What it is told
 
-    def put(self, event: ClientEvent, seat: "Seat | Source | None" = None, last: int = 0) -> None:
+    def put(
+        self,
+        event: ClientEvent | None,
+        seat: "Seat | Source | Inlet | None" = None,
+        last: int = 0,
+        of: MemberId | None = None,
+    ) -> None:
         """The next thing; of messages, the last of them as the group counts, or the number of a view.
 
-        Of a direct message its source, and which one it is there.
+        Of a direct message its source, and which one it is there. With `of` it is a message that this member
+        multicast, whoever sent it; without an event it is not for the program, and only counts.
         """
         if self.closed:
             return
         if type(event) is Placed and self._events and type(self._events[-1][0]) is Placed:
-            self._events[-1] = event, None, 0
+            self._events[-1] = event, None, 0, None
         else:
-            self._events.append((event, seat, last))
+            self._events.append((event, seat, last, of))
 
     def take(self, most: int | None = None) -> list[ClientEvent]:
         """What it is told next, at most so many events."""
         count = len(self._events) if most is None else min(most, len(self._events))
-        taken = []
+        taken: list[ClientEvent] = []
         for _ in range(count):
-            event, seat, last = self._events.popleft()
-            taken.append(event)
+            event, seat, last, of = self._events.popleft()
+            if event is not None:
+                taken.append(event)
             if isinstance(seat, Seat):
-                if type(event) is Delivered:
+                if of is not None:
+                    seat.took(of, last)
+                elif type(event) is Delivered:
                     seat.took(event.sender, last)
+                    self.untold += len(event.payloads)
                 else:
                     seat.took_view(last)
                 self.fresh[seat.name] = seat
+            elif isinstance(seat, Inlet):
+                seat.untaken -= 1
             elif seat is not None:
                 seat.taken = last
                 self.fresh_sources[seat.member] = seat
@@ -235,6 +262,6 @@ class Program:
         """It was put out of the domain: that is all it is told."""
         if not self.closed:
             self._events.clear()
-            self._events.append((Out(cause), None, 0))
+            self._events.append((Out(cause), None, 0, None))
             self.closed = cause
             self.wishes.clear()

@@ -2,9 +2,10 @@
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from operator import gt
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId
@@ -12,7 +13,7 @@ from semcast.core.outbox import Outbox
 from semcast.protocols.isis.marks import Marks
 from semcast.protocols.isis.member import GroupMember
 from semcast.protocols.isis.numbering import Numbering
-from semcast.protocols.isis.order import DomainOrder, Ticket, ending_of
+from semcast.protocols.isis.order import NOTHING, DomainOrder, Entrance, Ticket, ending_of
 from semcast.protocols.isis.settings import IsisSettings
 from semcast.protocols.isis.stamps import Ending, Foreign, Head, Time, Times, merge
 from semcast.protocols.isis.total import Totals, Turns
@@ -20,8 +21,14 @@ from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.stream import ViewStream
 
+if TYPE_CHECKING:
+    from semcast.protocols.isis.serving import Serving
+
 _ENDED = 32
 """Views of which it is remembered how they ended."""
+
+_FAREWELLS = 8
+"""Some of them may be lost."""
 
 EndedView = tuple[tuple[MemberId, ...], tuple[int, ...]]
 """Who was in a view that is over, and what of each belongs to it."""
@@ -54,12 +61,15 @@ class Seat:
         minimum: how many found the group together; 0 to join one that is there.
         rng: where chance comes from.
         stamping: what is said of other groups.
-        enter: puts a ticket into the line of the program.
+        line: of the program.
         totals: the ordered messages of the process.
     """
 
-    member_kind: type[GroupMember] = GroupMember
-    numbering_kind: type[Numbering] = Numbering
+    farewells = 0
+    """So many reports still go to those who are not in this view any more, too: they wait to hear that it
+    stands."""
+    member_kind: ClassVar[type[GroupMember]] = GroupMember
+    numbering_kind: ClassVar[type[Numbering]] = Numbering
 
     def __init__(
         self,
@@ -70,7 +80,7 @@ class Seat:
         minimum: int,
         rng: Random,
         stamping: Stamping,
-        enter: Callable[[Ticket], None],
+        line: Entrance,
         totals: Totals,
     ) -> None:
         self.me = me
@@ -78,11 +88,12 @@ class Seat:
         self.number = number
         self.out = Outbox()
         self.settings = settings
-        self.frame_bytes = settings.vsync.frame_bytes
         self._stamping = stamping
-        self._enter = enter
+        self._line = line
         self.totals = totals
         self.turns = Turns()
+        self.serving: Serving | None = None
+        """What is done for clients, in a group that has them."""
         self.leaving = False
         """Whether the program has asked to leave."""
         self.put_out = False
@@ -105,8 +116,10 @@ class Seat:
         """The same of the program here."""
         self.told_of: dict[MemberId, int] = {}
         """The latest view that the program of each member has taken word of, this one's included."""
-        self.former: tuple[MemberId, ...] = ()
-        """Who was in the view before the current one."""
+        self.others: tuple[MemberId, ...] = ()
+        """Who else is in the current view."""
+        self.all_others: tuple[MemberId, ...] = ()
+        """These, and who was in the view before."""
         self.base: Times = {}
         """What was ever said in this group of others, where that is kept."""
         self.gate: Times = {}
@@ -121,9 +134,14 @@ class Seat:
         """The number of a message that is sent in pieces; 0 for whole ones."""
         self.member = self.member_kind(me, settings.of_group(minimum), rng, self.out, self)
 
+    @property
+    def frame_bytes(self) -> int:
+        """Of messages in one frame."""
+        return self.settings.vsync.frame_bytes
+
     def order_of(self, lines: Lines, view: int, position: int) -> DomainOrder:
         """For a view that begins."""
-        return DomainOrder(lines, view, position, self, self._enter)
+        return DomainOrder(lines, view, position, self, self._line)
 
     # Where the program is
 
@@ -148,6 +166,10 @@ class Seat:
         if mine > base[stream.rank]:
             counts[stream.rank] = mine
         return Time(stream.view().id, counts)
+
+    def is_beyond(self, stream: ViewStream, upto: Sequence[int]) -> bool:
+        """Whether the program was given, or sent, something of the view behind these messages."""
+        return any(map(gt, stream.delivered, upto)) or self.order(stream).own_upto() > upto[stream.rank]
 
     def reaches(self, view: int, counts: Sequence[tuple[int, int]]) -> bool:
         """Whether the program has come as far as this."""
@@ -183,7 +205,10 @@ class Seat:
 
     def said(self, head: Head) -> None:
         """They were told."""
-        self.spoken.append(head)
+        if self.settings.notes:
+            self.spoken.append(head)
+        if head is NOTHING:
+            return
         if head.epoch:
             self.marks.said = head.epoch
         self.hear(head.others)
@@ -215,6 +240,11 @@ class Seat:
         for other in others:
             merge(self.told, other.group, other.view, other.counts)
 
+    def hear_of(self, ticket: Ticket) -> None:
+        """The program is given a message. Of one of an earlier view, those who joined have not heard."""
+        if ticket.order.lines is self.member.stream:
+            self.hear(ticket.others)
+
     def awaits_own(self) -> bool:
         """Whether the program was not given an ordered message of its own."""
         stream = self.entered
@@ -243,7 +273,10 @@ class Seat:
             member: base[member] if old is None or member in joined else self.here.get(member, 0)
             for member in members
         }
-        self.former = () if old is None else old.members
+        self.others = tuple(member for member in members if member != self.me)
+        former = () if old is None else old.members
+        self.all_others = (*self.others, *(member for member in former if member not in members))
+        self.farewells = _FAREWELLS if len(self.all_others) > len(self.others) else 0
         self.spoke = {member: self.spoke.get(member, 0) for member in members}
         self.told_of = {member: self.told_of.get(member, 0) for member in members if member not in joined}
         if joined:
@@ -253,6 +286,8 @@ class Seat:
         self.keep(ending.said)
         self.turns.said_upto = max(self.turns.said_upto, ending.number + ending.unnumbered)
         self.totals.learn(ending.number + ending.unnumbered)  # what is sent from here on comes behind them
+        if self.serving is not None:
+            self.serving.enter(event)
         if old is None:
             self.gate = {name: Time(time.view, dict(time.counts)) for name, time in self.base.items()}
 
@@ -293,8 +328,12 @@ class Seat:
         stream = self.member.stream
         if stream is None or self.member.is_out or view > stream.view().id:
             return False
-        if view < stream.view().id:
-            return not any(each[0] <= view and self._lacking(each, stream.members) for each in self.past)
+        current = stream.view().id
+        earlier = view if view < current else view - 1  # that a view began says that those before it are over
+        if any(each[0] <= earlier and self._lacking(each, stream.members) for each in self.past):
+            return False
+        if view < current:
+            return True
         stable, size = stream.buffers.stable, len(stream.members)
         return all(rank < size and count <= stable[rank] for rank, count in counts)
 

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING
 
 from semcast.core.annotations import Item
 from semcast.core.events import Event, Sent, Unblocked
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.marks import MARK, ORDERED
+from semcast.core.marks import MARK, ORDERED, RELAYED
 from semcast.core.messages import Batch
-from semcast.core.stack import HeldBack
+from semcast.protocols.isis.client_frames import ForClient, encode
+from semcast.protocols.isis.clients import ClientSeat
 from semcast.protocols.isis.program import Cast, LeaveWish, Letter
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.lightweight.events import Undeliverable
@@ -31,18 +33,78 @@ class Sending:
         self._domain = domain
         self._breath = False  # something left, and what came meanwhile may be given before the next pause
         self._number = 0  # of the next message that leaves
+        self._silent = False  # whether what leaves is none of the program's
+        self._to: MemberId | None = None  # the client that it is for
 
     # When
 
     def pauses(self) -> bool:
         """Whether the program is given nothing for the moment."""
-        wish = self._next()
-        if wish is None or self._breath:
+        if self._breath:
             return False
-        seat = self._seat_for(wish)
-        if seat is None or not self._open_for(seat, wish) or self.lifted():
+        waits = self._held() or self._parting() or self._waits_for_clients()
+        return waits and not self.lifted()
+
+    def _waits_for_clients(self) -> bool:
+        """Whether what is multicast for clients, or about them, waits for other groups."""
+        return not self._domain.directs.under_way and any(map(self._waits_to_relay, self._relaying()))
+
+    def _held(self) -> bool:
+        """Whether the next message waits for other groups."""
+        wish = self._next()
+        seat = None if wish is None else self._seat_for(wish)
+        if wish is None or seat is None or not self._open_for(seat, wish):
             return False
         return self._blocked(seat)
+
+    def _parting(self) -> bool:
+        """Whether the program leaves a group with clients, and others may lack what it had there."""
+        wishes = self._domain.program.wishes
+        wish = wishes[0] if wishes else None
+        if not isinstance(wish, LeaveWish):
+            return False
+        seat, visit = self._domain.seats.get(wish.group), self._domain.clientele.visits.get(wish.group)
+        if visit is not None:
+            return visit.active()
+        # What it has not multicast for its clients is not waited for: they send it again to the next contact.
+        return seat is not None and seat.serving is not None and self._domain.waits.holds(seat)
+
+    # What is sent for clients
+
+    def _relaying(self) -> list[Seat]:
+        """Groups in which something is to be multicast for clients, or about them."""
+        served = self._domain.clientele.served
+        return [seat for seat in served.values() if seat.serving is not None and seat.serving.outgoing]
+
+    def _waits_to_relay(self, seat: Seat) -> bool:
+        return self.open(seat) and self._blocked(seat)
+
+    def _relay(self, now: Nanos) -> bool:
+        """All that may leave; nothing while a message of the program waits for other groups."""
+        moved = False
+        if self._domain.directs.under_way or self._held() or self._parting():
+            return False
+        for seat in self._relaying():
+            serving = seat.serving
+            assert serving is not None
+            while serving.outgoing and self.open(seat) and not self._blocked(seat):
+                if self.awaits_own(seat, ordered=False):
+                    break
+                payload = encode(serving.outgoing[0][0])
+                self._domain.policy.sends(seat)
+                seat.number_run(1, cut=len(payload) > seat.frame_bytes)
+                self._silent = True
+                taken = seat.member.multicast_each(now, [payload], [RELAYED])
+                self._domain.drain(now, seat)
+                self._silent = False
+                seat.refused = seat.refused or not taken
+                if not taken:
+                    break
+                stream = seat.member.stream
+                assert stream is not None
+                serving.left(stream.queued[stream.rank])
+                moved = True
+        return moved
 
     def lifted(self) -> bool:
         """Whether a view that is all here waits to be entered."""
@@ -71,6 +133,8 @@ class Sending:
         messages of the same group may follow at once. Nothing is paused for that: the program has to be given
         it.
         """
+        if not self._domain.line.holds_ordered:
+            return False
         others = self._domain.seats.values()
         return any(other.awaits_own() for other in others if other is not seat or not ordered)
 
@@ -79,7 +143,7 @@ class Sending:
             return False
         return not self.awaits_own(seat, ordered=cast.ordered)
 
-    def _blocked(self, seat: Seat) -> bool:
+    def _blocked(self, seat: Seat | ClientSeat) -> bool:
         domain = self._domain
         return domain.waits.blocked(seat) or domain.policy.crowded()
 
@@ -89,17 +153,19 @@ class Sending:
         wish = wishes[0] if wishes and not self._domain.directs.under_way else None
         return None if wish is None or isinstance(wish, LeaveWish) else wish
 
-    def _seat_for(self, wish: Cast | Letter) -> Seat | None:
+    def _seat_for(self, wish: Cast | Letter) -> Seat | ClientSeat | None:
         """The group that it goes to; a direct message without one to the first that both are in."""
         seats = self._domain.seats
         if isinstance(wish, Cast):
-            return seats.get(wish.group)
+            return seats.get(wish.group) or self._domain.clientele.visits.get(wish.group)
         for seat in seats.values():
             if not seat.leaving and wish.group in ("", seat.name) and _is_in(wish.to, seat):
                 return seat
         return None
 
-    def _open_for(self, seat: Seat, wish: Cast | Letter) -> bool:
+    def _open_for(self, seat: Seat | ClientSeat, wish: Cast | Letter) -> bool:
+        if isinstance(seat, ClientSeat):
+            return seat.open
         if isinstance(wish, Cast):
             return self.open(seat)
         return self._ready(seat) and self._domain.directs.has_room(wish.to)
@@ -112,14 +178,17 @@ class Sending:
         wishes = domain.program.wishes
         while wishes:
             wish = wishes[0]
-            seat = domain.seats.get(wish.group)
+            seat, visit = domain.seats.get(wish.group), domain.clientele.visits.get(wish.group)
             if type(wish) is Letter:
                 if not self._send_letter(now, wish):
+                    break
+            elif visit is not None:
+                if not self._send_by_contact(visit, wish):  # type: ignore[arg-type]
                     break
             elif seat is None:
                 domain.program.drop()
             elif type(wish) is not Cast:
-                if seat.awaits_own():
+                if seat.awaits_own() or self._parting():
                     break
                 domain.program.drop()
                 domain.leave_group(now, seat)
@@ -129,17 +198,36 @@ class Sending:
             if wishes and wishes[0].group != wish.group:
                 self._breath = True  # the next may pause: what has come is given to the program before
                 break
+        moved = self._relay(now) or moved
         if self._breath and not moved:
             self._breath = False
             moved = True  # so that the pause is looked at again
         return moved
+
+    def _send_by_contact(self, visit: ClientSeat, wish: Cast | LeaveWish) -> bool:
+        """Whether something came of a wish that is about a group of which this process is a client."""
+        program = self._domain.program
+        if isinstance(wish, LeaveWish):
+            if visit.active():
+                return False
+            program.drop()
+            visit.leave()
+            return True
+        if not visit.open or self._blocked(visit) or self._domain.directs.under_way:
+            return False
+        if any(seat.awaits_own() for seat in self._domain.seats.values()):
+            return False
+        number = visit.send(wish)
+        self._domain.stats.sent += 1
+        program.left(wish, 1, visit, number)
+        return True
 
     def _send_letter(self, now: Nanos, letter: Letter) -> bool:
         """Whether it is done with: it stands in the line of its addressee, or there is none."""
         domain = self._domain
         if not domain.directs.under_way:
             seat = self._seat_for(letter)
-            if seat is None:
+            if seat is None or isinstance(seat, ClientSeat):
                 self._undeliverable(letter)
                 return True
             own = letter.to == domain.me
@@ -163,14 +251,20 @@ class Sending:
 
     def _multicast(self, now: Nanos, seat: Seat, cast: Cast) -> int:
         """As many as the group takes; one that is larger than a frame goes alone."""
-        member, room = seat.member, self.room(seat)
-        large = next((at for at, each in enumerate(cast.payloads) if len(each) > seat.frame_bytes), None)
+        member, room, most = seat.member, self.room(seat), seat.frame_bytes
+        large = None
+        if cast.largest > most:
+            large = next((at for at, each in enumerate(cast.payloads) if len(each) > most), None)
         count = min(room, len(cast.payloads) if large is None else max(large, 1))
-        payloads = list(cast.payloads[:count])
+        payloads = cast.payloads if count == len(cast.payloads) else cast.payloads[:count]
         self._number = cast.number
         self._domain.policy.sends(seat)
         seat.number_run(cast.number, cut=large == 0)
-        if cast.marked:
+        self._to = cast.to
+        if cast.to is not None:
+            wrapped = [encode(ForClient(cast.to, cast.marked, bytes(each))) for each in payloads]
+            taken = member.multicast_each(now, wrapped, [RELAYED] * count)
+        elif cast.marked:
             taken = member.multicast_each(now, payloads, [MARK] * count)
         elif cast.ordered:
             taken = member.multicast_each(now, payloads, [ORDERED] * count)
@@ -191,25 +285,21 @@ class Sending:
 
     def on_event(self, seat: Seat, event: Event) -> None:
         """Messages left, or a group takes more."""
-        if isinstance(event, Unblocked):
+        if type(event) is Unblocked:
             seat.refused = False
-        elif isinstance(event, Sent):
+        elif type(event) is Sent and self._domain.notes.wanted:
             self._note(seat, event)
 
     def _note(self, seat: Seat, event: Sent) -> None:
         batch = event.batch
-        count, first = len(batch.payloads), self._number
-        self._number += count
-        notes = self._domain.notes
-        if not notes.wanted:
+        if self._silent:
             seat.spoken.clear()
-        else:
-            head = seat.spoken.popleft()
-            others = {other.group: len(other.counts) for other in head.others}
-            renamed = Batch(
-                batch.sender, first, batch.payloads, batch.annotation, batch.size, items=batch.items
-            )
-            notes.sent(seat.name, renamed, event.view, len(head.changed) + 1, others)
+            return
+        first, head = self._number, seat.spoken.popleft()
+        self._number += len(batch.payloads)
+        others = {other.group: len(other.counts) for other in head.others}
+        renamed = Batch(batch.sender, first, batch.payloads, batch.annotation, batch.size, items=batch.items)
+        self._domain.notes.sent(seat.name, renamed, event.view, len(head.changed) + 1, others, self._to)
 
     def held_back(self) -> HeldBack | None:
         """Why the next message waits."""
@@ -226,6 +316,8 @@ class Sending:
             return (
                 HeldBack(None, "other groups are to have what came before") if self._blocked(seat) else None
             )
+        if isinstance(seat, ClientSeat):
+            return HeldBack(seat.contact, "it has not passed on what was sent before")
         slow = seat.slow()
         if self.room(seat) <= 0 and slow:
             return HeldBack(slow[0], "its program does not read")

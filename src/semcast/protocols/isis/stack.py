@@ -6,54 +6,43 @@ program is given, and when this process may send, is decided here. See `docs/pro
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import ClassVar
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Left
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.protocols.isis.arrivals import Arrivals
 from semcast.protocols.isis.blocks import Blocks
-from semcast.protocols.isis.departures import Departures, answer_of
+from semcast.protocols.isis.clientele import Clientele
+from semcast.protocols.isis.departures import Departures
 from semcast.protocols.isis.directs import Directs
 from semcast.protocols.isis.epochs import Epochs
 from semcast.protocols.isis.errands import Errands
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.frames import (
-    Advance,
-    Direct,
-    DirectHeard,
-    DirectWanted,
-    InGroup,
-    Marker,
-    MarkWanted,
-    OwnFrame,
-    Reached,
-    ReachedWanted,
-    Stable,
-    StableWanted,
-    TakenWanted,
     number_of,
 )
 from semcast.protocols.isis.giving import Giving, members_of
 from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.notes import Notes
+from semcast.protocols.isis.packing import Packing
 from semcast.protocols.isis.policies import Conservative, Full
 from semcast.protocols.isis.program import Cast, LeaveWish, Letter, Program
+from semcast.protocols.isis.reception import Reception
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.settings import MAX_GROUP, IsisSettings, Policy
-from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.styles import Style
 from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.lightweight.events import LeftGroup
 from semcast.protocols.lightweight.sessions import Refused
-from semcast.protocols.vsync.frames import Received
 
-_FAR = 1 << 32
-"""No number of an ordered message is so far above another."""
 _GONE = 4
 """Times of the longest silence after which a group that was left counts as gone with all its members."""
 
@@ -74,18 +63,19 @@ class Isis(Stack):
         out: what it wants from the world.
     """
 
-    seat_kind: type[Seat] = Seat
-    line_kind: type[Line] = Line
-    waits_kind: type[Waits] = Waits
-    full_kind: type[Full] = Full
-    blocks_kind: type[Blocks] = Blocks
-    epochs_kind: type[Epochs] = Epochs
-    sending_kind: type[Sending] = Sending
-    giving_kind: type[Giving] = Giving
-    flush_kind: type[Flush] = Flush
-    totals_kind: type[Totals] = Totals
-    directs_kind: type[Directs] = Directs
-    arrivals_kind: type[Arrivals] = Arrivals
+    seat_kind: ClassVar[type[Seat]] = Seat
+    line_kind: ClassVar[type[Line]] = Line
+    waits_kind: ClassVar[type[Waits]] = Waits
+    full_kind: ClassVar[type[Full]] = Full
+    blocks_kind: ClassVar[type[Blocks]] = Blocks
+    epochs_kind: ClassVar[type[Epochs]] = Epochs
+    sending_kind: ClassVar[type[Sending]] = Sending
+    giving_kind: ClassVar[type[Giving]] = Giving
+    flush_kind: ClassVar[type[Flush]] = Flush
+    totals_kind: ClassVar[type[Totals]] = Totals
+    directs_kind: ClassVar[type[Directs]] = Directs
+    arrivals_kind: ClassVar[type[Arrivals]] = Arrivals
+    clientele_kind: ClassVar[type[Clientele]] = Clientele
 
     def __init__(self, me: MemberId, settings: IsisSettings, rng: Random, out: Outbox) -> None:
         self.me = me
@@ -94,6 +84,7 @@ class Isis(Stack):
         self.stats = Statistics()
         self.seats: dict[str, Seat] = {}
         """The groups that this process is in, or asked to be in."""
+        self.clientele = self.clientele_kind(self)
         self.notes = Notes(me, out, wanted=settings.notes)
         self.program = Program(me, settings.send_messages, settings.send_bytes, self.notes)
         self.totals = self.totals_kind(self.seats)
@@ -103,11 +94,13 @@ class Isis(Stack):
         self.departures = Departures(patience)
         self.directs = self.directs_kind(self, patience)
         self.arrivals = self.arrivals_kind(self)
-        self.waits = self.waits_kind(settings, self.seats, self.departures)
+        self.waits = self.waits_kind(settings, self.seats, self.clientele.visits, self.departures)
         self.sending = self.sending_kind(self)
         self.giving = self.giving_kind(self)
-        self.errands = Errands(self)
+        self.reception = Reception(self)
+        self.packing = Packing(out)
         self._rng = rng
+        self.errands = Errands(self, rng.getrandbits(48))
         self._names: dict[int, str] = {}  # of these groups, by number
         self._leaving = ""  # why the process leaves the domain, if it does
         self._left = False
@@ -134,8 +127,14 @@ class Isis(Stack):
         """Leave all groups, and then the domain."""
         self._leaving = cause
         for seat in list(self.seats.values()):
-            self._leave_seat(now, seat)
+            if seat.serving is None:
+                self._leave_seat(now, seat)
         self.settle(now)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this process is in the domain no more."""
+        return self._left
 
     def phase(self) -> str:
         """Operational, or left."""
@@ -157,17 +156,28 @@ class Isis(Stack):
 
     # From the program. Whoever asks for something has to `settle` then.
 
-    def join(self, now: Nanos, group: str, minimum: int = 0) -> int:
-        """Be in a group, which so many found together if it is not there; returns its number."""
+    def join(
+        self, now: Nanos, group: str, minimum: int = 0, style: str = Style.PEER.value, role: str = ""
+    ) -> int:
+        """Be in a group, which so many found together if it is not there; returns its number.
+
+        In a group with clients (`style`) it is a server or a client of the others (`role`).
+        """
+        visits = self.clientele.visits
         _check_name(group)
-        if group in self.seats:
+        if group in self.seats or group in visits:
             raise Refused(f"{self.me} is in {group!r} already, or about to be, or to leave it")
-        if len(self.seats) >= self.settings.memberships:
-            raise Refused(f"{self.me} is in {len(self.seats)} groups already")
-        objection = self.policy.objection(group)
+        if len(self.seats) + len(visits) >= self.settings.memberships:
+            raise Refused(f"{self.me} is in {len(self.seats) + len(visits)} groups already")
+        objection = self.policy.objection(group, list(visits))
         if objection:
             raise Refused(objection)
+        self.clientele.check(group, style, role)
         request = self.program.number(1)
+        if self.clientele.is_client(role):
+            self.clientele.visit(now, group, style, self._rng)
+            self.program.done(request)
+            return request
         rng = Random(self._rng.getrandbits(64))
         seat = self.seat_kind(
             self.me,
@@ -177,21 +187,29 @@ class Isis(Stack):
             minimum,
             rng,
             self.policy,
-            self.line.add,
+            self.line,
             self.totals,
         )
         self.seats[group] = seat
         self._names[seat.number] = group
+        if style != Style.PEER:
+            self.clientele.serve(seat, style)
         seat.member.start(now)
         self.program.done(request)
         return request
 
     def ask_to_leave(self, group: str) -> int:
         """Be in a group no more, behind all that was sent; returns the number of the request."""
-        seat = self._seat_of(group)
+        visit = self.clientele.visits.get(group)
+        if visit is not None and visit.parting:
+            raise Refused(f"{self.me} leaves {group!r}")
+        seat = self._seat_of(group) if visit is None else None
         request = self.program.number(1)
-        seat.leaving = True
-        self.program.wish(LeaveWish(seat.name, request))
+        if seat is not None:
+            seat.leaving = True
+        elif visit is not None:
+            visit.parting = True
+        self.program.wish(LeaveWish(group, request))
         return request
 
     def cast(
@@ -202,23 +220,34 @@ class Isis(Stack):
         *,
         marked: bool = False,
         ordered: bool = False,
+        to: MemberId | None = None,
     ) -> int:
         """Multicast messages to a group that it is in; returns the number of the first.
 
         With `marked` they belong to calls, with `ordered` all ordered messages of the domain are given in
-        one order, whatever their groups (ABCAST).
+        one order, whatever their groups (ABCAST). With `to` a client of the group gets them, too.
         """
-        seat = self._seat_of(group)
+        if group in self.clientele.visits:
+            self.clientele.check_cast(group, items is not None, ordered=ordered, to=to)
+        else:
+            self._check_seat(self._seat_of(group), items is not None, ordered=ordered, to=to)
         if not payloads or (items is not None and len(items) != len(payloads)):
             raise Refused("at least one message, and an item for each or for none")
         if ordered and (items is not None or marked):
             raise Refused("what has a place in the order of the domain replaces nothing, so it has no item")
-        size = sum(map(len, payloads))
+        sizes = list(map(len, payloads))
+        size = sum(sizes)
         if size > self.settings.run_bytes:
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
-        self.program.wish(Cast(seat.name, first, list(payloads), items, size, marked, ordered))
+        self.program.wish(Cast(group, first, list(payloads), items, size, max(sizes), marked, ordered, to))
         return first
+
+    def _check_seat(self, seat: Seat, items: bool, *, ordered: bool, to: MemberId | None) -> None:
+        if to is not None and (seat.serving is None or items):
+            raise Refused("only servers send to one client, and that replaces nothing, so it has no item")
+        if ordered and seat.serving is not None:
+            raise Refused(f"{seat.name!r} has clients: it is not in the one order of the domain")
 
     def send_to(self, to: MemberId, payload: bytes, group: str = "", *, marked: bool = False) -> int:
         """Send a message to one member alone (7.2), of this group or of any that both are in.
@@ -226,6 +255,9 @@ class Isis(Stack):
         If there is none, or its failure is seen before it is known to be there, `Undeliverable` comes back.
         Returns its number.
         """
+        seat = self.seats.get(group)
+        if seat is not None and seat.serving is not None and to in seat.serving.roster.listed:
+            return self.cast(group, [payload], marked=marked, to=to)
         if len(payload) > self.settings.run_bytes:
             raise Refused(f"a message of more than {self.settings.run_bytes} bytes")
         number = self.program.number(1)
@@ -243,7 +275,7 @@ class Isis(Stack):
         """
         number = self.program.number(1)
         self.notes.flush(number, "asked")
-        self.program.flush(self.flush_kind(number, self.seats.values()))
+        self.program.flush(self.flush_kind(number, self.seats.values(), self.clientele.visits.values()))
         return number
 
     def _seat_of(self, group: str) -> Seat:
@@ -267,112 +299,18 @@ class Isis(Stack):
 
     def on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
         """For one of the groups."""
-        self._on_frames(now, source, (frame,))
+        self.reception.receive(now, source, (frame,))
         self.settle(now)
 
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
         """In the order in which they came: what is received first is given to the program first."""
-        self._on_frames(now, source, frames)
+        self.reception.receive(now, source, frames)
         self.settle(now)
-
-    def _on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
-        """Those of one group that come in a row go there together."""
-        run: list[Frame] = []
-        group = -1
-        for frame in frames:
-            if not isinstance(frame, InGroup) or self._left:
-                self.stats.stale += 1
-                continue
-            if frame.group != group:
-                self._pass_on(now, source, group, run)
-                group, run = frame.group, []
-            run.append(frame.frame)
-        self._pass_on(now, source, group, run)
-
-    def _pass_on(self, now: Nanos, source: MemberId, group: int, frames: list[Frame]) -> None:
-        if not frames or source == self.me:
-            return
-        seat = self.seat_numbered(group)
-        inside: list[Frame] = []
-        for frame in frames:
-            if isinstance(frame, Received):
-                self._hear_of_view(now, group, source, frame.view)
-            if isinstance(frame, OwnFrame):
-                self._on_own_frame(now, source, group, frame)
-            else:
-                inside.append(frame)
-        if seat is not None and inside and not self._left:
-            seat.member.on_frames(now, source, inside)
-            self._drain(now, seat)
 
     def seat_numbered(self, number: int) -> Seat | None:
         """The group with a number, if this process is in it."""
         name = self._names.get(number)
         return None if name is None else self.seats.get(name)
-
-    def _hear_of_view(self, now: Nanos, group: int, source: MemberId, view: int) -> None:
-        seat = self.seat_numbered(group)
-        if seat is not None:
-            seat.heard(source, view)
-        self.departures.heard(now, group, source, view)
-
-    def _on_own_frame(self, now: Nanos, source: MemberId, group: int, frame: OwnFrame) -> None:
-        seat = self.seat_numbered(group)
-        stream = None if seat is None else seat.member.stream
-        if isinstance(frame, ReachedWanted):
-            answer = self.departures.answer(group) if seat is None else answer_of(seat)
-            if answer is not None:
-                self.out.send(source, InGroup(group, answer))
-        elif isinstance(frame, Reached):
-            self.departures.on_reached(now, group, source, frame)
-            if seat is not None and stream is not None:
-                self._meet(seat, stream.members, source, frame)
-        elif isinstance(frame, Direct):
-            self.arrivals.on_direct(source, group, frame)
-        elif isinstance(frame, DirectHeard):
-            self.directs.on_heard(now, source, frame)
-        elif isinstance(frame, DirectWanted):
-            self.arrivals.on_wanted(source)
-        elif isinstance(frame, Stable):
-            self.policy.settled(group, Time(frame.view, dict(frame.counts)))
-        elif seat is None or stream is None:
-            self.stats.stale += 1
-        elif isinstance(frame, StableWanted):
-            if seat.all_have(frame.view, frame.counts):
-                self.out.send(source, InGroup(group, Stable(frame.view, frame.counts)))
-        elif isinstance(frame, MarkWanted):
-            self.policy.on_mark_wanted(seat, source, frame.epoch)
-        elif isinstance(frame, Marker):
-            self.policy.on_marker(seat, source, frame)
-        elif source not in stream.members:
-            self.stats.stale += 1
-        elif isinstance(frame, Advance):
-            if frame.view == stream.view().id and stream.rank == 0:
-                self.advance(now, seat, frame.number)
-        elif isinstance(frame, TakenWanted):
-            self.errands.tell(seat, source)
-        elif frame.view == stream.view().id:
-            seat.hears_taken(source, frame.upto, frame.told)
-
-    def advance(self, now: Nanos, seat: Seat, number: int) -> None:
-        """Of the holder of a group: say this number there, for somebody waits for it."""
-        stream = seat.member.stream
-        if stream is None or number > seat.turns.said_upto + _FAR:
-            self.stats.stale += 1
-            return
-        seat.order(stream).numbering.advance(number)
-        seat.member.settle_order(now, stream)
-        self._drain(now, seat)
-
-    def _meet(self, seat: Seat, mine: Sequence[MemberId], source: MemberId, frame: Reached) -> None:
-        """Two groups of one name, founded by who could not hear each other: the smaller one gives way."""
-        theirs = frame.members
-        if source not in theirs or not set(mine).isdisjoint(theirs):
-            return
-        if (len(theirs), mine[0]) > (len(mine), theirs[0]):
-            self._put_out(
-                seat, Left("there is another group of this name, which is older or larger", again=True)
-            )
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """Whatever is due."""
@@ -390,23 +328,36 @@ class Isis(Stack):
         """Give the program what it may be given, and send what may be sent, until both are done."""
         if not self._left:
             for seat in list(self.seats.values()):
-                self._drain(now, seat)
+                out = seat.out
+                if out.sends or out.timers or out.events:
+                    self._drain(now, seat)
             self.arrivals.place()
-            moved = True
-            while moved and not self._left:
-                moved = self.giving.give(now)
-                moved = self.sending.send(now) or moved
+            while not self._left:
+                given = self.giving.give(now)
+                # What was given may have made room, so that more has come.
+                if not self.sending.send(now) and not (given and len(self.line)):
+                    break
+            if self.clientele:
+                self.clientele.look(now)
             self.heed()
+            if self._leaving and self.clientele:
+                for seat in self.clientele.close(now):
+                    self._leave_seat(now, seat)
             self.errands.look(now)
-            if self._leaving and not self.seats and not self._left:
+            if self._leaving and not self.seats and not self.clientele.visits and not self._left:
                 self._left = True
                 self.out.deliver(Left(self._leaving))
+        self.packing.tidy()
         at = self.errands.alarm()
         if at is not None:
             self.out.set_timer(IsisTimer.NEXT, at)
 
     def leave_group(self, now: Nanos, seat: Seat) -> None:
         """The program asked to, and all that it sent before has left."""
+        if seat.serving is not None:
+            seat.serving.parted = True
+            if seat.serving.settled():
+                seat.serving.say_farewell()
         self._leave_seat(now, seat)
 
     def _leave_seat(self, now: Nanos, seat: Seat) -> None:
@@ -424,7 +375,7 @@ class Isis(Stack):
             if out.timers:
                 timers, out.timers = out.timers, []
                 for timer, at in timers:
-                    self.errands.set_timer(seat.name, timer, at)
+                    self.errands.set_timer(now, seat.name, timer, at)
             if out.sends:
                 sends, out.sends = out.sends, []
                 self.errands.post(seat, sends)
@@ -444,22 +395,26 @@ class Isis(Stack):
         self.line.leave(seat)
         self.totals.left(seat)
         del self.seats[seat.name], self._names[seat.number]
+        self.clientele.serve_no_more(seat)
         self.errands.forget(seat.name)
         self.errands.post(seat, seat.out.sends)
         seat.out.sends, seat.out.timers = [], []
         if (event.again or seat.put_out) and not self._leaving:
-            self._put_out(seat, event)
+            self.put_out(seat.name, event)
         else:
             self.notes.left(seat.name)
             self.program.put(LeftGroup(seat.name))
 
-    def _put_out(self, seat: Seat, event: Left) -> None:
-        self.notes.out(seat.name)
+    def put_out(self, group: str, event: Left) -> None:
+        """Out of one group is out of all of them."""
+        self.notes.out(group)
         self._left = True
         self.seats.clear()
+        self.clientele.visits.clear()
+        self.clientele.served.clear()
         self.program.close(event.cause)
         self.heed()
-        self.out.deliver(Left(f"{seat.name}: {event.cause}", again=True))
+        self.out.deliver(Left(f"{group}: {event.cause}", again=True))
 
     # To the application
 

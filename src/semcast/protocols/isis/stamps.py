@@ -1,11 +1,11 @@
 """Vector times of groups as others are told of them, and what is yet to be said (1991, 6.1 and 6.3)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 
-from semcast.protocols.isis.frames import Fields
+from semcast.protocols.isis.client_frames import Fields
 from semcast.protocols.isis.settings import MAX_GROUP
 from semcast.protocols.semantic.frames import Seq
 from semcast.protocols.vsync.orders import Stamp
@@ -50,6 +50,13 @@ class Ending(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The highest of an ordered message, in this group or elsewhere."""
     unnumbered: Seq = 0
     """Ordered messages without a number, at most: those get the next ones."""
+
+
+class Audience(Protocol):
+    """Who is told in one group of others: its members, or the contact of a client."""
+
+    name: str
+    told: "Times"
 
 
 class Time(NamedTuple):

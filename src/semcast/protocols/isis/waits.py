@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 
+from semcast.protocols.isis.clients import ClientSeat
 from semcast.protocols.isis.departures import Departures
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.serving import Serving
 from semcast.protocols.isis.settings import IsisSettings, Policy
 
 
@@ -17,11 +19,19 @@ class Waits:
     Args:
         settings: of the domain.
         seats: the groups of this process, by name.
+        visits: those that it is a client of.
         departures: those that it has left.
     """
 
-    def __init__(self, settings: IsisSettings, seats: Mapping[str, Seat], departures: Departures) -> None:
+    def __init__(
+        self,
+        settings: IsisSettings,
+        seats: Mapping[str, Seat],
+        visits: Mapping[str, ClientSeat],
+        departures: Departures,
+    ) -> None:
         self._seats = seats
+        self._visits = visits
         self._departures = departures
         self._conservative = settings.policy is Policy.CONSERVATIVE
         self._all = self._conservative or settings.resilience == "all"
@@ -31,25 +41,34 @@ class Waits:
         self.failures = int(settings.resilience) if counted else None
         """That causes must survive, where that is a number."""
 
-    def blocked(self, seat: Seat) -> bool:
+    def blocked(self, seat: Seat | ClientSeat) -> bool:
         """Whether this process may not send there yet, because of other groups."""
-        holds = self.active if self._all else self.unsafe
-        if any(other is not seat and holds(other) for other in self._seats.values()):
+        if any(other is not seat and self.holds(other) for other in self._seats.values()):
+            return True
+        if any(visit is not seat and visit.active() for visit in self._visits.values()):
             return True
         return self._lingers and self.left_behind(seat)
 
-    def left_behind(self, seat: Seat) -> bool:
+    def holds(self, seat: Seat) -> bool:
+        """Nobody says outside of a group with clients how far it is: so all of them have to have it (7.1)."""
+        if seat.serving is not None:
+            return self.active(seat) or self.with_clients(seat.serving)
+        return self.active(seat) if self._all else self.unsafe(seat)
+
+    def with_clients(self, serving: Serving) -> bool:
+        """Whether clients may lack something."""
+        return serving.active()
+
+    def left_behind(self, seat: Seat | ClientSeat) -> bool:
         """Whether a group that it has left, and that is not this one, is active for it."""
         return self._departures.active(seat.number)
 
     def active(self, seat: Seat) -> bool:
         """Whether not all are known to have what this process sent or delivered there."""
         stream = seat.entered
-        if stream is not None and stream is seat.member.stream:
-            time, stable = seat.time(), stream.buffers.stable
-            assert time is not None
-            if any(count > stable[rank] for rank, count in time.counts.items()):
-                return True
+        current = stream is not None and stream is seat.member.stream
+        if stream is not None and current and seat.is_beyond(stream, stream.buffers.stable):
+            return True
         return self.unsettled(seat)
 
     def unsettled(self, seat: Seat) -> bool:
@@ -61,10 +80,13 @@ class Waits:
         stream = seat.entered
         if stream is None or stream is not seat.member.stream:
             return False
+        if self.failures is None:
+            certain = stream.buffers.certain_upto
+            return seat.is_beyond(stream, [certain(rank) for rank in range(len(stream.members))])
+        if not self.failures:
+            return False  # this process has it
         time = seat.time()
         assert time is not None
-        if self.failures is None:
-            return any(count > stream.buffers.certain_upto(rank) for rank, count in time.counts.items())
         rows = [*stream.exchange.repairs.received]
         rows[stream.rank] = stream.queued
         needed = min(self.failures + 1, len(rows))

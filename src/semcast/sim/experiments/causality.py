@@ -10,8 +10,8 @@ from random import Random
 from statistics import mean
 from time import process_time_ns
 
-from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND, Nanos
+from semcast.core.outgoing import Outgoing
 from semcast.lab import Counter, Forgetful, Lab, stateless
 from semcast.protocols.vsync import VSYNC, Order, VsyncSettings
 from semcast.sim.cluster import DATAGRAM_LIMIT, GROUP, Cluster

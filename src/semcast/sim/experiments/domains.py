@@ -19,6 +19,8 @@ class StructureCell(Parameters, frozen=True):
     locality: float = 0.95
     """The chance that the next message is in the same group."""
     messages: int = 6000
+    settled: int = 0
+    """So many messages of the domain later it is known that all of a group have one; 0 for never (6.4)."""
 
 
 def w1(cell: StructureCell) -> Result:
@@ -29,7 +31,8 @@ def w1(cell: StructureCell) -> Result:
         raise CellError(str(error)) from error
     if not 0 <= cell.locality < 1:
         raise CellError("locality: at least 0, and below 1")
-    found = count_stamps(FlurryTraffic(members, cell.messages, cell.locality, cell.seed), cell.policy)
+    traffic = FlurryTraffic(members, cell.messages, cell.locality, cell.seed, cell.settled)
+    found = count_stamps(traffic, cell.policy)
     return {
         "own": found.own / found.messages,
         "others": found.others / found.messages,

@@ -198,9 +198,9 @@ class CountingNetwork(RoutedNetwork):
         super()._pass_on(packet, node, dest)
         self._to_one = False
 
-    def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
+    def _land(self, packet: Packet, dest: int) -> None:
         lost = self.lost
-        super()._arrive(packet, dest, arrival)
+        super()._land(packet, dest)
         if not self._to_one and self.lost == lost:
             assert isinstance(packet.decoded, Datagram)
             (frame,) = packet.decoded.frames

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from semcast.core.events import Left
 from semcast.core.ids import Nanos
 from semcast.protocols.isis.arrivals import Arrivals, DirectTicket, Source
+from semcast.protocols.isis.clients import ClientSeat
 from semcast.protocols.isis.directs import Directs
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.giving import Giving
@@ -14,11 +15,12 @@ from semcast.protocols.isis.order import DomainOrder, Ticket
 from semcast.protocols.isis.policies import AnyTicket, Full
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
-from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.stamps import Audience, Time
 from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.vsync.orders import CausalOrder, Lines
 from semcast.sim.isis_programs import DomainProcess
+from semcast.sim.mutants.isis_clients import CLIENT_MUTANTS
 from semcast.sim.mutants.isis_policies import POLICY_MUTANTS
 from semcast.sim.mutants.mutant import Mutant
 
@@ -50,8 +52,20 @@ class StampToldByAProcess(DomainProcess):
     full_kind = _TooMuchTold
 
 
+class _ToldAnyway(Full):
+    def delivered(self, ticket: Ticket) -> None:
+        super().delivered(ticket)
+        ticket.order.seat.hear(ticket.others)
+
+
+class ToldBeforeItJoined(DomainProcess):
+    """What messages of earlier views said in a group counts as said to those who joined since."""
+
+    full_kind = _ToldAnyway
+
+
 class _OwnGroupsOnly(Full):
-    def _times(self, seat: Seat) -> list[tuple[str, Time]]:
+    def _times(self, seat: Audience) -> list[tuple[str, Time]]:
         return [(name, time) for name, time in super()._times(seat) if name in self._seats]
 
 
@@ -104,6 +118,17 @@ class NewerStampTakenForStale(DomainProcess):
     """A stamp of a view that is not here yet does not wait for it."""
 
     line_kind = _HastyLine
+
+
+class _Loophole(Line):
+    def waits_for_a_join(self, ticket: AnyTicket) -> bool:
+        return isinstance(ticket, DirectTicket) and super().waits_for_a_join(ticket)
+
+
+class OvertakenWhileItJoins(DomainProcess):
+    """A message that waits for a group that is joined is overtaken by what names neither of the two."""
+
+    line_kind = _Loophole
 
 
 class _EagerJoiner(Line):
@@ -173,7 +198,7 @@ class DiscardedAtFlush(DomainProcess):
 
 
 class _ForgetfulWaits(Waits):
-    def left_behind(self, seat: Seat) -> bool:  # noqa: ARG002
+    def left_behind(self, seat: Seat | ClientSeat) -> bool:  # noqa: ARG002
         return False
 
 
@@ -203,7 +228,7 @@ class DroppingOrder(DomainOrder):
 
 class _DroppingSeat(Seat):
     def order_of(self, lines: Lines, view: int, position: int) -> DomainOrder:
-        return DroppingOrder(lines, view, position, self, self._enter)
+        return DroppingOrder(lines, view, position, self, self._line)
 
 
 class PurgeDropsForeignFields(DomainProcess):
@@ -215,8 +240,8 @@ class PurgeDropsForeignFields(DomainProcess):
 class PutOutOfOneGroupOnly(DomainProcess):
     """Who is put out of one group goes on in the others."""
 
-    def _put_out(self, seat: Seat, event: Left) -> None:  # noqa: ARG002
-        self.notes.out(seat.name)
+    def put_out(self, group: str, event: Left) -> None:  # noqa: ARG002
+        self.notes.out(group)
 
 
 class _HastyFlush(Flush):
@@ -310,11 +335,13 @@ class NumbersWithoutLamport(DomainProcess):
 MUTANTS: dict[str, Mutant] = {
     "other-groups-ignored": Mutant(OtherGroupsIgnored),
     "stamp-told-by-a-process": Mutant(StampToldByAProcess, by_chance=False),
+    "told-before-it-joined": Mutant(ToldBeforeItJoined, by_chance=False),
     "active-as-printed": Mutant(ActiveAsPrinted, by_chance=False),
     "receive-rule-as-printed": Mutant(ReceiveRuleAsPrinted, by_chance=False),
     "newest-ready-first": Mutant(NewestReadyFirst),
     "newer-stamp-taken-for-stale": Mutant(NewerStampTakenForStale, by_chance=False),
     "joiner-ignores-stamps": Mutant(JoinerIgnoresStamps, by_chance=False),
+    "overtaken-while-it-joins": Mutant(OvertakenWhileItJoins, by_chance=False),
     "ready-counts-queued": Mutant(ReadyCountsQueued, by_chance=False),
     "leaves-without-waiting-for-safe": Mutant(LeavesWithoutWaitingForSafe, by_chance=False),
     "k-counts-the-sender-alone": Mutant(KCountsTheSenderAlone, by_chance=False),
@@ -331,4 +358,5 @@ MUTANTS: dict[str, Mutant] = {
     "direct-acknowledged-on-reception": Mutant(DirectAcknowledgedOnReception, by_chance=False),
     "direct-kept-without-causes": Mutant(DirectKeptWithoutCauses, by_chance=False),
     **POLICY_MUTANTS,
+    **CLIENT_MUTANTS,
 }

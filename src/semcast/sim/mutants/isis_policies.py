@@ -8,7 +8,7 @@ from semcast.protocols.isis.frames import Marker
 from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.policies import AnyTicket
 from semcast.protocols.isis.seat import Seat
-from semcast.protocols.isis.stamps import Time
+from semcast.protocols.isis.stamps import Audience, Time
 from semcast.protocols.vsync.stream import ViewStream
 from semcast.sim.isis_programs import DomainProcess
 from semcast.sim.mutants.mutant import Mutant
@@ -23,7 +23,7 @@ class _LastMessage(Epochs):
         if ticket.rank != ticket.order.lines.rank:
             self._last = seat.name
 
-    def unsafe(self, seat: Seat) -> bool:
+    def unsafe(self, seat: Audience) -> bool:
         return self._last not in ("", seat.name)
 
 
@@ -67,7 +67,7 @@ class LeaverKeepsItsEpoch(DomainProcess):
 
 
 class _OwnTimes(Blocks):
-    def _times(self, seat: Seat) -> list[tuple[str, Time]]:
+    def _times(self, seat: Audience) -> list[tuple[str, Time]]:
         return self._own_times(seat)
 
 

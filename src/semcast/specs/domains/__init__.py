@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from semcast.history.events import History
 from semcast.specs.domains.causal import domain_causal_completeness, domain_causal_delivery, no_causal_gap
+from semcast.specs.domains.clients import client_agreement, client_completeness, client_views
 from semcast.specs.domains.fate import domain_one_fate
 from semcast.specs.domains.flush import domain_flush
 from semcast.specs.domains.groups import domain_groups
@@ -20,4 +21,7 @@ DOMAINS: dict[str, Callable[[History], Verdict]] = {
     "domain_flush": domain_flush,
     "domain_one_fate": domain_one_fate,
     "stamp_bound": stamp_bound,
+    "client_views": client_views,
+    "client_agreement": client_agreement,
+    "client_completeness": client_completeness,
 }

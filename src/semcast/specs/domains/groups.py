@@ -11,7 +11,7 @@ import msgspec
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History, RunInfo
 from semcast.history.schema import CAUSAL, GONE, PRIMARY, Kind
-from semcast.specs.domains.kinds import GIVEN, LEFT, OUT, SENT, VIEW
+from semcast.specs.domains.kinds import CLIENT, GIVEN, LEFT, OUT, SENT, VIEW
 from semcast.specs.domains.story import NOTHING_RECORDED, Row, Story, story_of
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.integrity import integrity
@@ -37,7 +37,7 @@ def domain_groups(history: History) -> Verdict:
     """Each group by itself keeps the promises of virtual synchrony.
 
     Those of `integrity`, `fifo_delivery`, and of the views of `vsync` (see `guarantees.md`). Direct messages
-    are not looked at. Counts what these count.
+    are not looked at, nor what clients send (`client_agreement`) and are given. Counts what these count.
     """
     name = "domain_groups"
     story = story_of(history)
@@ -91,15 +91,25 @@ class _Lives:
                     self._last[member] = self._last.get(member, -1) + 1
                 self._at[member, number] = self._named(member, self._last[member])
             before = set(members)
+        self._clients = {
+            row.event.process
+            for rows in story.rows.values()
+            for row in rows
+            if row.kind is CLIENT and row.text.group == group
+        }
         self._streams = {
             (sending.event.process, seq): self.at(sending.event.process, sending.place[1])
             for part, sending in story.sent.items()
-            if sending.place[0] == group and not sending.row.text.direct
+            if sending.place[0] == group and not sending.row.text.direct and not sending.row.text.client
             for seq in story.parts.numbers(part)
         }
 
     def has(self, member: MemberId) -> bool:
         return member in self._last
+
+    def is_client(self, process: MemberId) -> bool:
+        """Whether it was ever a client of the group: what such send and are given is judged elsewhere."""
+        return process in self._clients
 
     def last(self, member: MemberId) -> MemberId:
         return self._named(member, self._last.get(member, 0))
@@ -116,6 +126,8 @@ class _Lives:
 
 
 def _events(history: History, story: Story, process: MemberId, group: str, lives: _Lives) -> Iterator[Event]:
+    if lives.is_client(process):
+        return
     rows = {row.event.index: row for row in story.rows[process]}
     me = lives.last(process) if not lives.has(process) else None
     for event in history.of(process):
@@ -124,7 +136,7 @@ def _events(history: History, story: Story, process: MemberId, group: str, lives
             if event.kind in GONE and me is not None and lives.has(process):
                 yield msgspec.structs.replace(event, process=me, group=group)
             continue
-        if row.text.group != group or row.text.direct:
+        if row.text.group != group or row.text.direct or lives.is_client(event.sender or process):
             continue
         if row.kind is VIEW and event.view is not None:
             me = lives.at(process, event.view)

@@ -11,12 +11,16 @@ if nothing else in the row tells them apart.
   number. Under "blocks", `structure` is what was asserted of overlaps: "any", "acyclic", or sets of groups;
 - dom-view: it installs view `view` of `group`, with these `members`. Of a group with clients, `style` is
   "client-server" or "diffusion" and `servers` how many of the members are servers;
+- dom-client: it is a client of `group`, of this `style`, and is told that view `view` of its servers has
+  these `members`;
 - dom-left: it has left `group`, and may join again;
 - dom-out: it learns that it is put out of `group`, and so out of the domain;
 - dom-sent: its messages (`sender`, `seq`, `count`) leave in view `view` of `group`: how many fields of the
   vector time of the group the first carries (`own`), and how many of each of the other groups (`others`);
   those behind it carry no more. What they replace: `item`, or `replaces`, as [name, incarnation, seq] of
-  members of the same group. Of `direct` messages `members` is who they are for;
+  members of the same group. Of `direct` messages `members` is who they are for. What a server sends to its
+  fellows and one client says so in `to`, as [name, incarnation]; what a client sends has the `role` "client",
+  and `view` is the last one it was told of;
 - dom-given: its program is given messages of `group`, its own, too; with "total" in `level` if they are in
   the one order of the domain;
 - dom-flush: flush number `seq` of its program is "asked" for, or has "returned" (`level`).
@@ -33,6 +37,7 @@ from semcast.history.schema import TOTAL, add_kind
 
 POLICIES = ("full", "blocks", "epochs", "conservative")
 STYLES = ("", "client-server", "diffusion")
+CLIENT_ROLE = "client"
 ASKED, RETURNED = "asked", "returned"
 
 
@@ -49,6 +54,13 @@ class Text(msgspec.Struct, frozen=True, gc=False):
     direct: bool = False
     resilience: int | None = None
     structure: str | tuple[tuple[str, ...], ...] = ""
+    role: str = ""
+    to: tuple[str, int] | None = None
+
+    @property
+    def client(self) -> bool:
+        """Whether a client of the group sent it, who is in no view."""
+        return self.role == CLIENT_ROLE
 
     @property
     def annotation(self) -> Annotation | None:
@@ -134,9 +146,10 @@ def _flush(event: Event) -> str | None:
 _MESSAGES = ("sender", "seq", "count", "annotation")
 BEGAN = add_kind("dom-began", ("level", "annotation"), _began)
 VIEW = add_kind("dom-view", ("view", "members", "annotation"), _view)
+CLIENT = add_kind("dom-client", ("view", "members", "annotation"), _view)
 LEFT = add_kind("dom-left", ("annotation",), _in_group)
 OUT = add_kind("dom-out", ("annotation",), _in_group)
 SENT = add_kind("dom-sent", (*_MESSAGES, "view", "members"), _sent)
 GIVEN = add_kind("dom-given", (*_MESSAGES, "level"), _given)
 FLUSH = add_kind("dom-flush", ("seq", "level"), _flush)
-KINDS = frozenset((BEGAN, VIEW, LEFT, OUT, SENT, GIVEN, FLUSH))
+KINDS = frozenset((BEGAN, VIEW, CLIENT, LEFT, OUT, SENT, GIVEN, FLUSH))

@@ -47,14 +47,19 @@ class Sends:
         self.indices, self.times = array("q"), array("q")
         self.befores: list[Vector] = []
 
-    def add(self, first: int, last: int, number: int, event: Event, before: Vector) -> None:
-        """A span that was not sent before, the number of its first message, and its row."""
+    def add(
+        self, first: int, last: int, number: int, event: Event, before: Vector, *, in_view: bool = True
+    ) -> None:
+        """A span that was not sent before, the number of its first message, and its row.
+
+        What a client sends belongs to no view.
+        """
         at = bisect_left(self.firsts, first)
         for column, value in (
             (self.firsts, first),
             (self.lasts, last),
             (self.numbers, number),
-            (self.views, event.view or 0),
+            (self.views, (event.view or 0) if in_view else -1),
             (self.indices, event.index),
             (self.times, event.at),
         ):

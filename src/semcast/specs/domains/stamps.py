@@ -3,7 +3,7 @@
 from semcast.core.blocks import blocks, overlaps
 from semcast.core.ids import MemberId
 from semcast.history.events import History
-from semcast.specs.domains.kinds import BEGAN, SENT, VIEW
+from semcast.specs.domains.kinds import BEGAN, CLIENT, SENT, VIEW
 from semcast.specs.domains.story import NOTHING_RECORDED, Row, Story, story_of
 from semcast.specs.verdict import Findings, Verdict, unknown
 
@@ -56,7 +56,7 @@ class _Bounds:
         members: dict[str, set[MemberId]] = {}
         for process, rows in story.rows.items():
             for row in rows:
-                if row.kind is VIEW and row.event.view is not None:
+                if row.kind in (VIEW, CLIENT) and row.event.view is not None:
                     group, inside = row.text.group, row.event.members or ()
                     self._groups[process].add(group)
                     self._views.setdefault((group, row.event.view), row)
@@ -80,7 +80,7 @@ class _Bounds:
             near = self._near(self._groups[process]) | self._spoken.get(process, set())
             here: set[str] = set()
             for row in rows:
-                if row.kind is VIEW:
+                if row.kind in (VIEW, CLIENT):
                     here.add(row.text.group)
                 elif row.kind is SENT:
                     problem = self._problem(row, self._allowed(process, here, near))

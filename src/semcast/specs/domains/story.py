@@ -150,10 +150,10 @@ class Story:
 
     @cached_property
     def sends(self) -> "dict[Place, dict[MemberId, _Sends]]":
-        """By view and sender what was multicast, in the order of sending; direct messages apart."""
+        """By view and sender what members multicast, in the order of sending; direct messages apart."""
         found: dict[Place, dict[MemberId, _Sends]] = {}
         for part, sending in self.sent.items():
-            if not sending.row.text.direct:
+            if not sending.row.text.direct and not sending.row.text.client:
                 of = found.setdefault(sending.place, {}).setdefault(sending.event.process, _Sends())
                 of.numbers.append(sending.number)
                 of.parts.append(part)

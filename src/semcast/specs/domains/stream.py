@@ -165,7 +165,7 @@ class Streaming:
         sends = self._sends.setdefault(row.stream, Sends())
         for first, last in list(sends.unsent(event.seq, event.last)):
             before = life.heard.vector
-            sends.add(first, last, life.sent + 1, event, before)
+            sends.add(first, last, life.sent + 1, event, before, in_view=not text.client)
             life.sent += last - first + 1
             life.heard.merge(life.number, before, life.sent)
             if text.annotation is not None:
