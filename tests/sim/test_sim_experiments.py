@@ -305,6 +305,37 @@ def test_w6_answers_to_the_caller_alone_save_datagrams_and_one_call_many_calls()
         figures("w6", destinations=0)
 
 
+def test_w3_fields_are_those_of_servers_whatever_the_clients() -> None:
+    few, many = (figures("w3", style="client-server", clients=clients, measured_s=0.2) for clients in (1, 6))
+    assert few["most"] == many["most"] == 3
+    assert many["passed"] <= 3
+    assert figures("w3", style="diffusion", clients=6, measured_s=0.2)["most"] == 3
+    peers = figures("w3", clients=6, active=6, measured_s=0.2)
+    assert 3 < peers["most"] <= peers["bound"]
+    with pytest.raises(CellError, match="active"):
+        figures("w3", clients=2, active=3)
+
+
+def test_w4_a_client_changes_no_view() -> None:
+    client, peer = (figures("w4", style=style, clients=4) for style in ("client-server", "peer"))
+    assert (client["views"], peer["views"]) == (0, 1)
+    assert client["datagrams"] < peer["datagrams"]
+
+
+def test_w5_a_gap_takes_more_crashes_than_members_must_have_the_cause() -> None:
+    cell: dict[str, Value] = {"size": 5, "runs": 12}
+    none, one = (figures("w5", resilience=resilience, crashes=1, **cell) for resilience in ("0", "1"))
+    assert none["gaps"] > one["gaps"] == one["broken"] == 0
+    assert none["delay_ms"] < one["delay_ms"]
+    assert figures("w5", resilience="1", crashes=2, **cell)["broken"] == 0
+    with pytest.raises(CellError, match="majority"):
+        figures("w5", size=5, crashes=3)
+    with pytest.raises(CellError, match="fewer than"):
+        figures("w5", size=3, resilience="3")
+    with pytest.raises(CellError, match="at least 1"):
+        figures("w5", runs=0)
+
+
 def test_w8_markers_are_for_processes_in_several_groups() -> None:
     cell = {"measured_s": 0.2}
     assert figures("w8", groups=4, **cell)["markers"] == 0
@@ -328,6 +359,8 @@ def test_w1_in_a_tree_blocks_say_nothing_of_far_groups() -> None:
     assert blocks["rate_2"] == 0 < full["rate_2"]
     assert blocks["own"] == full["own"]
     assert figures("w1", policy="conservative", **cell)["others"] == 0
+    settled = figures("w1", policy="full", settled=100, **cell)
+    assert blocks["others"] <= settled["others"] < full["others"]
     with pytest.raises(CellError, match="no square"):
         figures("w1", structure="grid", groups=8)
     with pytest.raises(CellError, match="locality"):

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from semcast.history import Kind
+from semcast.sim import swarm
 from semcast.sim.mutants import MUTANTS, swarmed
 from semcast.sim.swarm import examine, first_catch, hunt, patrol, scenario_of
 
@@ -144,6 +145,13 @@ CAUGHT_AT = {
     ("gateway", "key-beside-the-batch"): 10,
     ("gateway", "stages-forgotten"): 8,
     ("gateway", "keys-trimmed"): 68,
+    ("source", "trims-what-was-read"): 1,
+    ("source", "other-log-read"): 6,
+    ("source", "read-before-synced"): 5,
+    ("source", "trimmed-untold"): 3,
+    ("source", "trimmed-passed-over"): 3,
+    ("source", "replans-what-is-repeated"): 4,
+    ("source", "done-before-handed-on"): 4,
 }
 
 
@@ -198,3 +206,14 @@ def test_several_processes_give_the_same_reports() -> None:
     [(name, report)] = hunt("s-rm", range(3), ["out-of-order"], jobs=2)
     assert name == "out-of-order"
     assert report is not None
+
+
+def test_a_mutant_that_takes_far_more_steps_is_caught_as_endless() -> None:
+    real = swarm.report(0, "s-rm", None)
+    assert real.steps > 0
+    assert not real.broken
+    endless = swarm.report(0, "s-rm", "out-of-order", most=real.steps // 2)
+    assert len(endless.broken) == 1
+    assert endless.broken[0].startswith(f"does not end: {real.steps // 2} steps")
+    found = first_catch("out-of-order", "s-rm", range(3), steps={0: real.steps})
+    assert found is not None

@@ -13,9 +13,10 @@ import msgspec
 
 from semcast.core.annotations import KEnumeration
 from semcast.core.events import Delivery, Rejoining, StateLost, ViewChange
-from semcast.core.handover import Handover, Outgoing
+from semcast.core.handover import Handover
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
+from semcast.core.outgoing import Outgoing
 from semcast.core.views import View
 from semcast.sim.bursts import Bursts
 from semcast.sim.habits import ANSWER

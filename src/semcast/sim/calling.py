@@ -14,10 +14,11 @@ import msgspec
 
 from semcast.core.annotations import Annotation
 from semcast.core.events import Delivery, Left, Note, Unblocked, ViewChange
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.views import View
 from semcast.patterns.calls import ALL, MARK, ONE, CallRequest, Calls, Done, Notes, Run, marked
 from semcast.sim.faults import Deed

@@ -92,10 +92,11 @@ class Host:
         programs = around.programs
         self._most = 1 if programs.bursts is None else programs.bursts.most
         self._gather = 0 if programs.bursts is None else programs.bursts.gather
-        self._queue_messages = programs.queue_messages
+        self._much = 2 * programs.queue_messages  # more than this in the mailbox is excess
         self.application = programs.start(number, member, self._scheduler, self.stats, rng)
         self.application.reader.goes_on = programs.goes_on
         self.application.nudge = self._nudge
+        self._mailbox = self.application.handover.mailbox
         self._chronicle = self._watched(member, around)
         self._turn = self._turns(member, stack, around.renew)
         self._network.attach(number, self._receive)
@@ -212,12 +213,20 @@ class Host:
     # Inputs
 
     def _receive(self, packet: Packet) -> None:
-        if not self.started:
+        """A packet arrives: most find the host with nothing else to do, and have a turn of their own."""
+        if not self.started or self.crashed:
             return
-        if self._inbox and len(self._inbox) >= INBOX_LIMIT:
-            self.stats.overflowed += 1
-        else:
-            self._input(packet)
+        now, inbox = self._scheduler.now, self._inbox
+        if inbox or self._free_at > now or self._gather or self._running:
+            if len(inbox) >= INBOX_LIMIT:
+                self.stats.overflowed += 1
+            else:
+                inbox.append(packet)
+                self._plan_wake()
+            return
+        arrivals: list[tuple[MemberId, list[Frame]]] = []
+        self._open(now, packet, arrivals, alone=True)
+        self._take_turn(now, arrivals)
 
     def _input(self, what: Input) -> None:
         if self.crashed:
@@ -227,7 +236,7 @@ class Host:
             self._inbox.append(what)
             self._plan_wake()
         else:
-            self._take_turn(now, (what,))
+            self._take_in(now, (what,))
 
     def _nudge(self, first: Callable[[], None] | None) -> None:
         """The application did something, or does it when its turn comes."""
@@ -246,10 +255,10 @@ class Host:
                 self._plan_wake()
                 return
             count = min(self._most, len(self._inbox))
-            self._take_turn(now, [self._inbox.popleft() for _ in range(count)])
+            self._take_in(now, [self._inbox.popleft() for _ in range(count)])
 
-    def _take_turn(self, now: Nanos, inputs: Sequence[Input]) -> None:
-        """One turn of the stack; what comes meanwhile waits for the next."""
+    def _take_in(self, now: Nanos, inputs: Sequence[Input]) -> None:
+        """All of these in one turn."""
         arrivals: list[tuple[MemberId, list[Frame]]] = []
         timers: list[Timer] = []
         synced: list[int] = []
@@ -262,26 +271,37 @@ class Host:
                 synced += each.tickets
             else:
                 self.application.handover.call(each)
+        self._take_turn(now, arrivals, timers, synced)
+
+    def _take_turn(
+        self,
+        now: Nanos,
+        arrivals: Sequence[tuple[MemberId, list[Frame]]],
+        timers: Sequence[Timer] = (),
+        synced: Sequence[int] = (),
+    ) -> None:
+        """One turn of the stack; what comes meanwhile waits for the next."""
+        application, turn = self.application, self._turn
         self.stats.turns += 1
-        self.application.before_turn(now)
+        application.before_turn(now)
         self._running = True
-        self._turn.run(now, arrivals, timers, synced)
+        turn.run(now, arrivals, timers, synced)
         self._running = False
-        self._count_what_waits()
-        if not self.crashed and self.application.after_turn(self._turn):
+        queued, excess = turn.stack.queued(), self._mailbox.held - self._much
+        if queued or excess > 0:
+            self._count_what_waits(queued, excess)
+        if self.crashed:
+            return
+        if application.after_turn(turn):
             self._inbox.append(_nothing)
             self._plan_wake()
-        if self.after_turn is not None and not self.crashed:
+        if self.after_turn is not None:
             self.after_turn()
 
-    def _count_what_waits(self) -> None:
+    def _count_what_waits(self, queued: int, excess: int) -> None:
         """Counted here: what lies in the mailbox beyond two lists is excess, whatever the stack thinks."""
         handover = self.application.handover
-        excess = handover.mailbox.held - 2 * self._queue_messages
         stack, stats = self._turn.stack, self.stats
-        queued = stack.queued()
-        if not queued and excess <= 0:
-            return  # as after most turns
         waiting = queued - handover.reading.reader.excess + (excess if excess > 0 else 0)
         stats.queued = max(stats.queued, waiting)
         size = stack.queued_bytes()
@@ -291,13 +311,15 @@ class Host:
         self, now: Nanos, packet: Packet, arrivals: list[tuple[MemberId, list[Frame]]], *, alone: bool
     ) -> None:
         """The frames of a packet, after those that came before it; all hosts that got it share the list."""
-        self.stats.datagrams_in += 1
-        decoded = packet.decoded
+        stats, decoded = self.stats, packet.decoded
+        stats.datagrams_in += 1
         if not isinstance(decoded, Datagram):
-            self.stats.malformed += 1
+            stats.malformed += 1
             return
         frames, cpu = decoded.frames, self._cpu
-        self._spend(now, cpu.receive + cpu.frame * len(frames))
+        cost = cpu.receive + cpu.frame * len(frames)
+        self._free_at = (self._free_at if self._free_at > now else now) + cost
+        stats.busy += cost
         if arrivals and arrivals[-1][0] == decoded.source:
             arrivals[-1][1].extend(frames)
         else:
@@ -353,15 +375,17 @@ class Host:
         self.crashed = self.application.stopped = False
 
     def _transmit(self, now: Nanos, sends: Sequence[tuple[Dest, Frame]]) -> None:
-        for dest, run in groupby(sends, key=_one):  # in order: a token may leave before packets
-            to = None if dest is None else self._numbers[dest.name]
-            assert to != self.number, "a stack sends to itself"
+        for dest, run in groupby(sends, key=_place):  # in order: a token may leave before packets
+            members = dest if isinstance(dest, tuple) else (dest,)
+            numbers = [None if each is None else self._numbers[each.name] for each in members]
+            assert self.number not in numbers, "a stack sends to itself"
             for data in self._codec.encode(self.member, [frame for _, frame in run]):
-                self._spend(now, self._cpu.send)
-                self.stats.datagrams_out += 1
-                self.stats.bytes_out += len(data)
                 packet = Packet(self.number, data, self._codec.decode(data))
-                self._network.transmit(self._free_at if self._free_at > now else now, packet, to)
+                for to in numbers:
+                    self._spend(now, self._cpu.send)
+                    self.stats.datagrams_out += 1
+                    self.stats.bytes_out += len(data)
+                    self._network.transmit(self._free_at if self._free_at > now else now, packet, to)
 
     def _spend(self, now: Nanos, cost: Nanos) -> None:
         if cost:
@@ -383,7 +407,7 @@ def _nothing(_stack: Stack, _now: Nanos) -> None:
     """The application did something: the turn itself looks what."""
 
 
-def _one(send: tuple[Dest, Frame]) -> MemberId | None:
+def _place(send: tuple[Dest, Frame]) -> MemberId | tuple[MemberId, ...] | None:
     """Whom a frame is for; None for everybody: strangers are members of the same cluster here."""
     dest = send[0]
     return None if isinstance(dest, Reach) else dest

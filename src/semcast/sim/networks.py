@@ -170,13 +170,22 @@ class Network(ABC):
     def _arrive(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         """Hand a packet to a host, unless something happens to it at the last moment."""
         conditions, receive = self.conditions, self._receive[dest]
-        if self._troubled or conditions.loss or conditions.duplication or conditions.jitter:
+        if arrival <= self._scheduler.now:
+            self._land(packet, dest)
+        elif self._troubled or conditions.loss or conditions.duplication or conditions.jitter:
             self._arrive_in_trouble(packet, dest, arrival)
         elif receive is not None:
-            if arrival > self._scheduler.now:
-                self._scheduler.at(arrival, receive, packet)
-            else:  # the packet is there: another event for the same moment would only cost time
-                receive(packet)
+            self._scheduler.at(arrival, receive, packet)
+
+    def _land(self, packet: Packet, dest: int) -> None:
+        """The packet is there: another event for the same moment would only cost time."""
+        conditions = self.conditions
+        if self._troubled or conditions.loss or conditions.duplication or conditions.jitter:
+            self._arrive_in_trouble(packet, dest, self._scheduler.now)
+            return
+        receive = self._receive[dest]
+        if receive is not None:
+            receive(packet)
 
     def _arrive_in_trouble(self, packet: Packet, dest: int, arrival: Nanos) -> None:
         conditions = self.conditions
@@ -267,7 +276,8 @@ class Link:
             self.queued += 1
         else:
             start = at
-            self._leave_at.clear()
+            if self._leave_at:
+                self._leave_at.clear()
         self.packets += 1
         self.bytes += size
         self._free_at = start + size * 8 * SECOND // self._bandwidth

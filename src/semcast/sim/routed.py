@@ -88,7 +88,7 @@ class RoutedNetwork(Network):
         """The packet is at a node: hand it over here, or send it on towards its host."""
         place = self._places[dest]
         if place == node:
-            self._arrive(packet, dest, self._scheduler.now)
+            self._land(packet, dest)
             return
         root = self._roots[place]
         step = place if node == root else self._tree(root)[node]
@@ -109,7 +109,7 @@ class RoutedNetwork(Network):
         here, now = self._hosts_at[place], self._scheduler.now
         for host in here:
             if host != packet.source:
-                self._arrive(packet, host, now)
+                self._land(packet, host)
         behind = self.hosts - len(here)
         if behind:
             through = self._cross(self.links[place, root], now, packet.size, behind)
@@ -123,7 +123,7 @@ class RoutedNetwork(Network):
         now = scheduler.now
         for host in self._hosts_at[node]:
             if host != packet.source:
-                self._arrive(packet, host, now)
+                self._land(packet, host)
         for beyond, link, latency, behind, only in branches[node]:
             if beyond != before:
                 through = self._cross(link, now, size, behind)
@@ -131,13 +131,8 @@ class RoutedNetwork(Network):
                     continue
                 if only is None:
                     scheduler.at(through + latency, self._spread, packet, branches, beyond, node)
-                else:
-                    scheduler.at(through + latency, self._reach, packet, only)
-
-    def _reach(self, packet: Packet, host: int) -> None:
-        """It is at the end of a branch."""
-        if host != packet.source:
-            self._arrive(packet, host, self._scheduler.now)
+                else:  # not its source: that is at `before`, or not alone behind a branch
+                    scheduler.at(through + latency, self._land, packet, only)
 
     # Trees
 

@@ -66,9 +66,12 @@ class RunOutcome(msgspec.Struct):
     ended: Nanos
 
 
-def simulate(scenario: Scenario, mutant: Mutant | None = None) -> RunOutcome:
-    """Run with faults for the scenario's duration, then heal everything and wait for what is owed."""
-    cluster = build(scenario, mutant or Mutant())
+def simulate(scenario: Scenario, mutant: Mutant | None = None, most: int = 0) -> RunOutcome:
+    """Run with faults for the scenario's duration, then heal everything and wait for what is owed.
+
+    With `most`, `EndlessRunError` where it takes more steps than that.
+    """
+    cluster = build(scenario, mutant or Mutant(), most)
     cluster.schedule(scenario.faults)
     cluster.start(scenario.late)
     cluster.run(scenario.duration)
@@ -91,13 +94,13 @@ def simulate(scenario: Scenario, mutant: Mutant | None = None) -> RunOutcome:
     )
 
 
-def build(scenario: Scenario, mutant: Mutant) -> Cluster:
+def build(scenario: Scenario, mutant: Mutant, most: int = 0) -> Cluster:
     """The cluster a scenario describes, ready to start; ValueError if its family has no groups so large."""
     largest = FAMILIES.of(scenario.stack).largest
     if largest is not None and scenario.size > largest:
         raise ValueError(f"{scenario.stack}: {scenario.size} members, a group has {largest} at most")
     seeds = Random(scenario.seed)
-    scheduler = Scheduler()
+    scheduler = Scheduler(most)
     members = member_names(scenario.size, scenario.name_bytes)
     family = FAMILIES.of(scenario.stack)
     info = RunInfo.one(

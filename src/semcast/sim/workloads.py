@@ -11,8 +11,8 @@ from random import Random
 import msgspec
 
 from semcast.core.annotations import Annotation, Enumeration, Item, KEnumeration
-from semcast.core.handover import Outgoing
 from semcast.core.ids import SECOND, MemberId, MessageId, Nanos
+from semcast.core.outgoing import Outgoing
 from semcast.obsolescence import OperationTracker, SingleItemTracker
 from semcast.sim.replica import Record, RecordKind
 

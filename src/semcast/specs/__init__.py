@@ -27,7 +27,7 @@ from semcast.specs.evs import EVS
 from semcast.specs.families import FAMILIES
 from semcast.specs.fifo import fifo_delivery
 from semcast.specs.flow import buffer_bound
-from semcast.specs.gossip import GOSSIP, GOSSIP_BATCHES, GOSSIP_LOGS
+from semcast.specs.gossip import GOSSIP, GOSSIP_BATCHES, GOSSIP_LOGS, GOSSIP_READERS
 from semcast.specs.integrity import integrity
 from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.order import relation_is_order
@@ -51,6 +51,7 @@ __all__ = [
     "GOSSIP",
     "GOSSIP_BATCHES",
     "GOSSIP_LOGS",
+    "GOSSIP_READERS",
     "IN_MEMORY",
     "LIGHTWEIGHT",
     "PROPERTIES",
@@ -82,6 +83,7 @@ PROPERTIES: dict[str, Callable[[History], Verdict]] = {
     **GOSSIP,
     **GOSSIP_LOGS,
     **GOSSIP_BATCHES,
+    **GOSSIP_READERS,
     **LIGHTWEIGHT,
     **CALLS,
     **DOMAINS,

@@ -10,7 +10,7 @@ from semcast.history.schema import CAUSAL, FIFO, TOTAL
 from semcast.specs.calls import CALLS
 from semcast.specs.domains import DOMAINS
 from semcast.specs.evs import EVS
-from semcast.specs.gossip import GOSSIP, GOSSIP_BATCHES, GOSSIP_LOGS
+from semcast.specs.gossip import GOSSIP, GOSSIP_BATCHES, GOSSIP_LOGS, GOSSIP_READERS
 from semcast.specs.lightweight import LIGHTWEIGHT
 from semcast.specs.replication import REPLICATION
 
@@ -88,6 +88,11 @@ def _gateway(info: GroupInfo) -> Collection[str]:
     return {*_logged(info), *GOSSIP_BATCHES}
 
 
+def _source(info: GroupInfo) -> Collection[str]:
+    """A group with a logger, and programs that read its log."""
+    return {*_logged(info), *GOSSIP_READERS}
+
+
 def _lightweight(_info: GroupInfo) -> Collection[str]:
     return LIGHTWEIGHT.keys()
 
@@ -111,6 +116,7 @@ FAMILIES.register(Family("lbrm", _logged))
 FAMILIES.register(Family("rpbcast", _logged))
 FAMILIES.register(Family("pbcast", _pbcast))
 FAMILIES.register(Family("gateway", _gateway))
+FAMILIES.register(Family("source", _source))
 FAMILIES.register(Family("lightweight", _lightweight))
 FAMILIES.register(Family("isis", _isis))
 FAMILIES.register(Family("calls", _calls))

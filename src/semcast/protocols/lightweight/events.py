@@ -102,6 +102,8 @@ class LeftGroup(msgspec.Struct, frozen=True):
     """This client is out of the group."""
 
     group: str
+    cause: str = ""
+    """Why, if it did not ask to."""
 
 
 class Placed(msgspec.Struct, frozen=True):

@@ -18,10 +18,11 @@ from semcast.core.events import (
     Unconfirmed,
     ViewChange,
 )
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.views import View
 from semcast.protocols.lightweight.machine import Machine
 from semcast.protocols.lightweight.settings import LightweightSettings

@@ -1,6 +1,17 @@
 """The stacks a simulation can run. Each module registers its own."""
 
-from semcast.sim.families import calls, gateway, gossip, isis, lightweight, replication, ring, semantic, vsync
+from semcast.sim.families import (
+    calls,
+    gateway,
+    gossip,
+    isis,
+    lightweight,
+    replication,
+    ring,
+    semantic,
+    source,
+    vsync,
+)
 from semcast.sim.families.record import FAMILIES, Family
 
 __all__ = [
@@ -14,5 +25,6 @@ __all__ = [
     "replication",
     "ring",
     "semantic",
+    "source",
     "vsync",
 ]

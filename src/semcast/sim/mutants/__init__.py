@@ -13,6 +13,7 @@ from semcast.sim.mutants import (
     isis,
     lightweight,
     programs,
+    reading,
     replication,
     ring,
     semantic,
@@ -153,6 +154,7 @@ _LOGGERS: dict[str, Mutant] = {
     "compact-across-operation": Mutant(logger=gossip_loggers.CompactAcrossOperation),
     "receipt-lost-with-segment": Mutant(logger=gossip_loggers.ReceiptLostWithSegment),
     "recollected-message-readded": Mutant(logger=gossip_loggers.RecollectedMessageReadded),
+    "asks-senders-only": Mutant(logger=gossip_loggers.AsksSendersOnly, by_chance=False),
     "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
     "no-holes": Mutant(logger=gossip_loggers.NoHoles),
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
@@ -189,6 +191,8 @@ MUTANTS["gateway"] = {
     "stages-forgotten": Mutant(logger=gossip_loggers.StagesForgotten),
     "staged-before-synced": Mutant(logger=gossip_loggers.StagedBeforeSynced, by_chance=False),
 }
+
+MUTANTS["source"] = {**reading.MUTANTS}
 
 MUTANTS["rpbcast"] = {
     "gc-note-as-printed": Mutant(gossip.GcNoteAsPrinted),

@@ -61,7 +61,7 @@ class WaitingUntold(Handover):
 
 class _OnlyMessages(Reading):
     def excess(self) -> tuple[int, int]:
-        lists = list(self._mailbox._lists)[max(1, self._mailbox._most_lists) :]
+        lists = list(self._mailbox.lists)[max(1, self._mailbox._most_lists) :]
         return sum(count for _, count, _, _ in lists), sum(size for _, _, _, size in lists)
 
 

@@ -165,7 +165,7 @@ class _HeadlessRetention(Retention):
 
 
 class _HeadlessBuffers(Buffers):
-    retention: type[Retention] = _HeadlessRetention
+    retention: ClassVar[type[Retention]] = _HeadlessRetention
 
 
 class _HeadlessStream(ViewStream):
