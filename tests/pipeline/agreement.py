@@ -4,12 +4,26 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from semcast.history import History
 from semcast.pipeline.verify import FORMS, Verdict
-from semcast.specs import EVS, GOSSIP, GOSSIP_BATCHES, GOSSIP_LOGS, PROPERTIES, REPLICATION, Status, check
+from semcast.specs import (
+    EVS,
+    GOSSIP,
+    GOSSIP_BATCHES,
+    GOSSIP_LOGS,
+    GOSSIP_READERS,
+    PROPERTIES,
+    REPLICATION,
+    Status,
+    check,
+)
 
 Said = dict[tuple[str, str], tuple[str, int]]
 
 PLAIN = [name for name in FORMS if name not in EVS]
-NAMES = [name for name in PROPERTIES if name not in (*GOSSIP, *GOSSIP_LOGS, *GOSSIP_BATCHES, *REPLICATION)]
+NAMES = [
+    name
+    for name in PROPERTIES
+    if name not in (*GOSSIP, *GOSSIP_LOGS, *GOSSIP_BATCHES, *GOSSIP_READERS, *REPLICATION)
+]
 """All but those of servers and of sessions, whose histories are judged in tests of their own."""
 
 

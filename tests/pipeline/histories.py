@@ -16,7 +16,14 @@ from semcast.sim.swarm import scenario_of
 A, B, C = MEMBERS = MemberId("a"), MemberId("b"), MemberId("c", 1)
 MOST = 5
 
-BRIEF = (3, 5)
+SOUND = {
+    "s-rm": (3, 9, 1, 13, 32, 0, 24, 6),
+    "s-srm": (22, 30, 12, 5, 15, 20, 28, 7),
+    "reliable": (14, 39, 12, 16, 8, 38, 7, 3),
+}
+"""Seeds of short runs: rows cost more here than runs."""
+
+BRIEF = (3, 0)
 """Seeds of S-RM that are quick to simulate."""
 
 
@@ -26,10 +33,10 @@ def plain() -> list[History]:
     return [*real, *planted(real), *(small(seed) for seed in range(120))]
 
 
-def simulated(seeds: range = range(8), brief: tuple[int, ...] = BRIEF) -> Iterator[History]:
+def simulated(most: int = 8, brief: tuple[int, ...] = BRIEF) -> Iterator[History]:
     """Every stack, and every mutant, for a few seeds."""
-    for seed in seeds:
-        for stack in ("s-rm", "s-srm", "reliable"):
+    for seeds in list(zip(*SOUND.values(), strict=True))[:most]:
+        for stack, seed in zip(SOUND, seeds, strict=True):
             yield named(simulate(scenario_of(stack, seed)).history, f"{stack}-{seed}")
     for name, mutant in MUTANTS["s-rm"].items():
         for seed in brief:

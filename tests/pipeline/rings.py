@@ -61,16 +61,14 @@ def growing(history: History) -> bool:
 
 # Seeds whose swarm caught the mutant by a specification of EVS.
 CAUGHT = {
-    "safe-after-one-rotation": 4,
-    "no-transitional-configuration": 4,
+    "safe-after-one-rotation": 15,
+    "no-transitional-configuration": 15,
     "obligation-set-forgotten": 40,
     "delivered-after-a-hole": 4,
-    "discarded-before-a-hole": 11,
-    "purge-across-configurations": 8,
+    "purge-across-configurations": 1,
     "aru-raised-too-early": 1,
-    "holes-not-agreed": 27,
-    "old-token-accepted": 0,
-    "conf-id-reused": 9,
+    "old-token-accepted": 12,
+    "conf-id-reused": 12,
     "purge-without-replacement": 6,
 }
 

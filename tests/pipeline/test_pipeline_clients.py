@@ -12,7 +12,7 @@ from tests.pipeline.agreement import differences, in_memory, said, statuses
 from tests.pipeline.histories import named, renumbered, write
 
 from semcast.history import Event, History
-from semcast.pipeline.verify import Options, calls, parts, survey, verify
+from semcast.pipeline.verify import Options, calls, memory, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
 from semcast.pipeline.verify.lightweight import judge as lightweight
@@ -107,7 +107,7 @@ def test_too_many_sessions_and_views_cannot_be_told(
     interpreted: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And of a run in which nothing was recorded of either, nothing holds."""
-    monkeypatch.setattr(parts, "MOST", 3)
+    monkeypatch.setattr(memory, "MOST", 3)
     histories = [named(simulate(scenario_of(stack, 2)).history, stack) for stack in ("lightweight", "calls")]
     names = ["lw_gone", "lw_open", "call_one", "causal_reply"]
     recording = survey([write(histories, tmp_path)])

@@ -20,8 +20,9 @@ from tests.pipeline.agreement import (
 from tests.pipeline.histories import named, places, renumbered, small, two_groups, write
 from tests.pipeline.rings import CAUGHT, caught
 
-from semcast.history import Event, History, HistoryError, Kind
-from semcast.pipeline.verify import Options, batches, certified, job, survey, verify, verify_here
+from semcast.history import Event, History, Kind
+from semcast.pipeline.verify import Options, job, survey, verify, verify_here
+from semcast.pipeline.verify import excerpts as module
 from semcast.pipeline.verify.forms import Form
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.ring_scenario import draw_ring
@@ -130,8 +131,8 @@ def excerpts(
     histories = [*sound, *of_ring, *of_views, *lacking, *wrong, *mutants()]
     recorded = survey([write(histories, tmp_path_factory.mktemp("excerpts"))])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certified, "MOST_ROWS", 120)
-        patch.setattr(certified, "AROUND", 8)
+        patch.setattr(module, "MOST_ROWS", 120)
+        patch.setattr(module, "AROUND", 8)
         assert min(len(history.events) for history in (*sound, *of_ring, *of_views, *lacking)) > 120
         report = verify(session, recorded, Options(NAMES, allow_missing=True, memory_rows=0))
     return Excerpts(of_ring, of_views, lacking, said(report.verdicts), in_memory(histories, NAMES))
@@ -175,15 +176,6 @@ def test_nothing_holds_of_a_group_without_rows(interpreted: SparkSession, tmp_pa
     options = Options(list(PROPERTIES), allow_missing=True)
     for report in (verify(interpreted, recorded, options), verify_here(recorded, options)):
         assert_nothing_holds_of_the_silent_group(report.verdicts, list(PROPERTIES))
-
-
-def test_rows_that_vanish_between_two_passes_are_an_error(
-    interpreted: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded = survey([write([small(5)], tmp_path)])
-    monkeypatch.setattr(batches, "_row_group", lambda *_where, **_what: iter(()))
-    with pytest.raises(HistoryError, match=r"\d+ rows about messages were there at first, then 0"):
-        verify(interpreted, recorded, Options(["fifo_delivery"], allow_missing=True))
 
 
 def test_what_no_form_looked_at_is_unknown(

@@ -31,12 +31,12 @@ from semcast.history import Event, History, RunInfo
 from semcast.pipeline.verify import Options, survey, verify
 from semcast.pipeline.verify.forms import Form
 from semcast.pipeline.verify.forms import named as of_form
-from semcast.pipeline.verify.gossip import parts
+from semcast.pipeline.verify.gossip import rows as gossip_rows
 from semcast.pipeline.verify.gossip.judge import JUDGED
 from semcast.sim.mutants import MUTANTS
 from semcast.sim.simulate import simulate
 from semcast.sim.swarm import scenario_of
-from semcast.specs import GOSSIP, GOSSIP_LOGS
+from semcast.specs import GOSSIP, GOSSIP_BATCHES, GOSSIP_LOGS
 from semcast.specs.gossip import kinds
 
 NAMES = [*GOSSIP, *GOSSIP_LOGS]
@@ -178,7 +178,7 @@ def _at_most_once(row: Event, process: MemberId) -> Event:
 def test_gossip_is_judged_as_in_memory(
     interpreted: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_RANGE", 3)  # streams are short
+    monkeypatch.setattr(gossip_rows, "_RANGE", 3)  # streams are short
     histories = [*simulated(), *by_hand()]
     histories += [*planted(next(each for each in histories if each.info.run == "rpbcast-4"))]
     expected = in_memory(histories, NAMES)
@@ -194,4 +194,4 @@ def test_gossip_is_judged_as_in_memory(
 
 def test_every_property_of_gossip_has_a_form() -> None:
     """A form that does not know a name would find nothing wrong with it."""
-    assert set(of_form(Form.GOSSIP)) == set(NAMES) == JUDGED
+    assert set(of_form(Form.GOSSIP)) == {*NAMES, *GOSSIP_BATCHES} == JUDGED

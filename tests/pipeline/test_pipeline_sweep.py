@@ -325,7 +325,9 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     words = (str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"), "--master", "local[2]")
     args = command_line(*words, "--json", "--limit", "5")
     assert args.run(args) == 0
-    [summary] = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    [summary] = json.loads(said.out)
+    assert "1 of 1: small, 5 simulations in" in said.err
     assert (summary["ran"], summary["left"], summary["failures"]) == (5, 7, [])
     args = command_line(*words)
     assert args.run(args) == 0

@@ -13,7 +13,7 @@ from semcast.history.columns import SCHEMA
 from semcast.history.schema import CAUSAL, GONE, TOTAL, Kind
 from semcast.pipeline.verify.events import process
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
-from semcast.pipeline.verify.parts import Task, judge_in_parts, outlines
+from semcast.pipeline.verify.memory import Task, judge_in_parts, outlines
 from semcast.pipeline.verify.violations import violations
 from semcast.specs.calls import CALLS
 from semcast.specs.calls.kinds import (

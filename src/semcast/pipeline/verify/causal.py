@@ -17,13 +17,13 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as fn
 
-from semcast.pipeline.verify.basic import disordered
 from semcast.pipeline.verify.certificates import TIMES, Grid, Mismatch, differing, read_times
-from semcast.pipeline.verify.certified import Certified, Spot, Told
+from semcast.pipeline.verify.excerpts import Certified, Spot, Told
 from semcast.pipeline.verify.folds import INDEX_BITS, NOTHING
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import Books, books_of
 from semcast.pipeline.verify.positions import in_one_order
+from semcast.pipeline.verify.reliable import disordered
 from semcast.pipeline.verify.run_index import numbered_violations
 from semcast.pipeline.verify.stays import Segment
 from semcast.specs.vsync.views import views_of

@@ -13,7 +13,6 @@ from pyspark.sql import functions as fn
 from semcast.history import Kind
 from semcast.pipeline.frames import FLAG, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify import obligations, replacements
-from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.folds import SENT
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import chunked, overlay
@@ -194,7 +193,7 @@ class _Configurations:
     def _purges(self) -> list[DataFrame]:
         if not self._run_index.with_kinds(Kind.PURGE):
             return []
-        receipts = self._keep(_receipts(self._run_index.events, self._run_index.people))
+        receipts = self._keep(_receipts(self._run_index.receipts, self._run_index.people))
         regular = self._keep(_in_regular(self._sent))
         parts = self._keep(_same_configuration(receipts, regular))
         free = self._run_index.table(self._free(), "who", "reg")
@@ -225,9 +224,9 @@ _RECEIPT = ["who", "index"]
 _SPAN = ("who", "author", "first", "last")
 
 
-def _receipts(events: DataFrame, people: DataFrame) -> DataFrame:
+def _receipts(purges: DataFrame, people: DataFrame) -> DataFrame:
     """(who, index, author, first, last, by_author, by_seq), the last two null where none is named."""
-    rows = of_kind(events, Kind.PURGE).withColumn("by", fn.get("annotation.ids", fn.lit(0)))
+    rows = purges.withColumn("by", fn.get("annotation.ids", fn.lit(0)))
     numbered = with_author(with_number(rows, people, "process"), people)
     replacements = people.select(
         "run",

@@ -15,8 +15,8 @@ from pyspark.sql import functions as fn
 
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import MEMBER, TEXT, WHOLE, small_frame
-from semcast.pipeline.verify.certified import history_of
 from semcast.pipeline.verify.events import of_kind
+from semcast.pipeline.verify.excerpts import history_of
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import without
 from semcast.pipeline.verify.run_index import with_author, with_number
@@ -82,8 +82,7 @@ def _lacking(given: Given, claims: DataFrame) -> DataFrame:
     safe = claims.where("safe").select(*_CLAIM, fn.explode("members").alias("member"))
     asked = with_number(safe.withColumnRenamed("who", "author"), run_index.people, "member")
     spans = asked.select(_alias("who", "debtor"), "author", *_single())
-    purges = of_kind(run_index.events, Kind.PURGE)
-    given_up = with_author(with_number(purges, run_index.people, "process"), run_index.people)
+    given_up = with_author(with_number(run_index.receipts, run_index.people, "process"), run_index.people)
     held = run_index.delivered.select(_alias("who", "debtor"), *_SPAN[1:]).union(
         given_up.select(_alias("who", "debtor"), "author", _alias("seq", "first"), "last")
     )

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from semcast.core.ids import MemberId
 from semcast.history import RunInfo
@@ -40,7 +40,7 @@ _SUMMED = np.uint64((1 << 32) - 1)
 
 _FEW = 1 << 15
 
-_Label = tuple[str, str, int, str, str | None, int]
+_Label = tuple[str, MemberId, str, MemberId | None]
 
 
 class Total(NamedTuple):
@@ -70,9 +70,31 @@ class Total(NamedTuple):
     """Whether a message, here or beside, may replace others than earlier ones of its own sender."""
 
     @property
+    def label(self) -> _Label:
+        """What is counted."""
+        return self[:4]
+
+    @property
     def print(self) -> tuple[int, int, int]:
         """Which messages these rows are about."""
         return self.messages, self.xor, self.sum
+
+    def and_also(self, other: "Total") -> "Total":
+        """Both together."""
+        return Total(
+            *self.label,
+            self.rows + other.rows,
+            self.messages + other.messages,
+            self.xor ^ other.xor,
+            self.sum + other.sum,
+            max(self.latest, other.latest),
+            min(self.begin, other.begin),
+            max(self.end, other.end),
+            self.trail ^ other.trail,
+            self.doubtful or other.doubtful,
+            self.total or other.total,
+            self.odd or other.odd,
+        )
 
 
 _SCHEMA = pa.schema(
@@ -100,49 +122,31 @@ def totals(
     """
     several = frozenset(info.run for name, info in runs.items() if name != info.run)
     if here:
-        return _united(_counted(row_groups(files), several).items())
+        return _united(_counted(row_groups(files), several))
 
     def count(groups: Iterator[RowGroup]) -> Iterator[pa.RecordBatch]:
-        found = [(*label, *map(int, told)) for label, told in _counted(groups, several).items()]
-        columns = list(zip(*found, strict=True)) or [()] * len(_SCHEMA)
+        rows = [_flat(each) for each in _united(_counted(groups, several))]
+        columns = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
         yield pa.RecordBatch.from_arrays(
             [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types, strict=True)],
             schema=_SCHEMA,
         )
 
-    rows = over_row_groups(spark, files, count, _SCHEMA).collect()
-    return _united(((row[0], row[1], row[2], row[3], row[4], row[5]), _Told(*row[6:])) for row in rows)
+    return _united(map(_total, over_row_groups(spark, files, count, _SCHEMA).collect()))
 
 
-class _Told(NamedTuple):
-    """The numbers of a `Total`."""
+def _flat(total: Total) -> tuple[object, ...]:
+    """As a row between tasks and the driver."""
+    run, process, kind, sender = total.label
+    author = (None, None) if sender is None else (sender.name, sender.incarnation)
+    return run, process.name, process.incarnation, kind, *author, *map(int, total[4:])
 
-    rows: int
-    messages: int
-    xor: int
-    sum: int
-    latest: int
-    begin: int
-    end: int
-    trail: int
-    doubtful: bool
-    total: bool
-    odd: bool
 
-    def and_also(self, other: "_Told") -> "_Told":
-        return _Told(
-            self.rows + other.rows,
-            self.messages + other.messages,
-            self.xor ^ other.xor,
-            self.sum + other.sum,
-            max(self.latest, other.latest),
-            min(self.begin, other.begin),
-            max(self.end, other.end),
-            self.trail ^ other.trail,
-            bool(self.doubtful or other.doubtful),
-            bool(self.total or other.total),
-            bool(self.odd or other.odd),
-        )
+def _total(row: Row) -> Total:
+    run, process, life, kind, sender, author, *numbers, doubtful, total, odd = row
+    about = None if sender is None else MemberId(sender, author)
+    who, flags = MemberId(process, life), map(bool, (doubtful, total, odd))
+    return Total._make((run, who, kind, about, *numbers, *flags))
 
 
 def trail_of(rows: int) -> int:
@@ -151,30 +155,22 @@ def trail_of(rows: int) -> int:
     return int(ends[0] ^ ends[1])
 
 
-def _united(found: Iterable[tuple[_Label, _Told]]) -> list[Total]:
-    together: dict[_Label, _Told] = {}
-    for label, told in found:
-        known = together.get(label)
-        together[label] = told if known is None else known.and_also(told)
-    return [
-        Total(run, MemberId(process, life), kind, None if sender is None else MemberId(sender, author), *told)
-        for (run, process, life, kind, sender, author), told in sorted(
-            together.items(), key=lambda item: tuple(map(str, item[0]))
-        )
-    ]
+def _united(found: Iterable[Total]) -> list[Total]:
+    """One for each label, in an order that does not depend on theirs."""
+    together: dict[_Label, Total] = {}
+    for each in found:
+        known = together.get(each.label)
+        together[each.label] = each if known is None else known.and_also(each)
+    return sorted(together.values(), key=lambda each: tuple(map(str, each.label)))
 
 
-def _counted(groups: Iterable[RowGroup], several: frozenset[str]) -> dict[_Label, _Told]:
-    found: dict[_Label, _Told] = {}
+def _counted(groups: Iterable[RowGroup], several: frozenset[str]) -> Iterator[Total]:
     for file, group in groups:
         with refusing_damage(Path(file)):
-            for label, told in _row_group(file, group, several):
-                known = found.get(label)
-                found[label] = told if known is None else known.and_also(told)
-    return found
+            yield from _row_group(file, group, several)
 
 
-def _row_group(file: str | Path, group: int, several: frozenset[str]) -> Iterator[tuple[_Label, _Told]]:
+def _row_group(file: str | Path, group: int, several: frozenset[str]) -> Iterator[Total]:
     with pq.ParquetFile(file, page_checksum_verification=True, read_dictionary=list(_NAMES)) as parquet:
         footer = parquet.metadata.row_group(group)
         leaves = {footer.column(n).path_in_schema: footer.column(n) for n in range(footer.num_columns)}
@@ -214,9 +210,7 @@ def _says(leaf: pq.ColumnChunkMetaData) -> bool:
     return leaf.statistics is None or leaf.statistics.num_values > 0
 
 
-def _of_batch(
-    batch: pa.RecordBatch, several: frozenset[str], *, doubtful: bool
-) -> Iterator[tuple[_Label, _Told]]:
+def _of_batch(batch: pa.RecordBatch, several: frozenset[str], *, doubtful: bool) -> Iterator[Total]:
     doubtful = doubtful or any(batch[name].null_count for name in (*_NAMES[:4], *_NUMBERS))
     run = batch["run"].dictionary[0].as_py()
     if run not in several:
@@ -228,7 +222,7 @@ def _of_batch(
             yield from _of_group(part, f"{run}[{name}]", doubtful=doubtful)
 
 
-def _of_group(batch: pa.RecordBatch, run: str, *, doubtful: bool) -> Iterator[tuple[_Label, _Told]]:
+def _of_group(batch: pa.RecordBatch, run: str, *, doubtful: bool) -> Iterator[Total]:
     kinds = _Names(batch["kind"])
     index, seq, count = (_number(batch, name) for name in ("index", "seq", "count"))
     doubtful = doubtful or _strange(batch, kinds, seq, count)
@@ -258,17 +252,11 @@ def _of_group(batch: pa.RecordBatch, run: str, *, doubtful: bool) -> Iterator[tu
     )
     rows = zip(*(each.tolist() for each in numbers), strict=True)
     for place, row in zip(order[begins].tolist(), rows, strict=True):
-        label = (
-            run,
-            process.at(place) or "",
-            life.at(place),
-            kinds.at(place) or "",
-            sender.at(place),
-            author.at(place),
-        )
+        who = MemberId(process.at(place) or "", life.at(place))
+        name = sender.at(place)
+        about = None if name is None else MemberId(name, author.at(place))
         trail = trails.pop(int(lives[place]), 0)
-        counted, messages, xor, summed, latest, begin, end = row
-        yield label, _Told(counted, messages, xor, summed, latest, begin, end, trail, doubtful, total, odd)
+        yield Total._make((run, who, kinds.at(place) or "", about, *row, trail, doubtful, total, odd))
 
 
 def _trails(lives: Ints, index: Ints) -> dict[int, int]:

@@ -2,7 +2,8 @@
 
 Causal order runs through all rows of a run: one task takes them in the order of their times, and keeps none
 (`specs.domains.stream`). Groups by themselves are judged group by group, stamps by stretches of rows with the
-views beside them. Where messages are in one order, or programs asked for flushes, one task must hold all.
+views beside them. Where messages are in one order, programs asked for flushes, or groups have clients, one
+task must hold all.
 """
 
 import pickle
@@ -20,10 +21,10 @@ from semcast.history.decoding import decode, rows_of
 from semcast.history.schema import GONE, TOTAL, Kind
 from semcast.pipeline.verify.events import process
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
-from semcast.pipeline.verify.parts import Task, judge_in_parts, outlines
+from semcast.pipeline.verify.memory import Task, judge_in_parts, outlines
 from semcast.pipeline.verify.violations import known_violations, told_by, violations
 from semcast.specs import DOMAINS, Status, Verdict
-from semcast.specs.domains.kinds import BEGAN, FLUSH, GIVEN, KINDS, LEFT, OUT, SENT, VIEW
+from semcast.specs.domains.kinds import BEGAN, CLIENT, FLUSH, GIVEN, KINDS, LEFT, OUT, SENT, VIEW
 from semcast.specs.domains.story import NOTHING_RECORDED
 from semcast.specs.domains.stream import COMPLETENESS, DELIVERY, GAP, Streaming, TooManyWaitError
 from semcast.specs.verdict import unknown
@@ -32,7 +33,8 @@ _STREAMED = (DELIVERY, COMPLETENESS, GAP)
 _STRETCH = 1 << 14
 """So many rows of a process are looked at in one task, where single rows are judged."""
 
-_WHOLE = ("domain_total_order", "domain_flush")
+_CLIENTS = ("client_views", "client_agreement", "client_completeness")
+_WHOLE = ("domain_total_order", "domain_flush", *_CLIENTS)
 _TASKS = {name: Task(name, DOMAINS[name]) for name in ("domain_groups", "stamp_bound", *_WHOLE)}
 _FATE = "domain_one_fate"
 JUDGED = {*_STREAMED, *_TASKS, _FATE}
@@ -136,15 +138,15 @@ def _judge_fates(given: Given, runs: list[str], found: Findings) -> None:
 
 def _judge_parts(given: Given, wanted: Wanted, found: Findings) -> None:
     asked = [(run, name) for run, names in wanted.items() for name in names if name in _TASKS]
-    known = outlines(given, wanted, _is(BEGAN, VIEW, LEFT, OUT, *GONE))
+    known = outlines(given, wanted, _is(BEGAN, VIEW, CLIENT, LEFT, OUT, *GONE))
     if known is None:
         found.unknown.update(dict.fromkeys(asked, "there are too many views for one task"))
         return
     group = fn.get_json_object("annotation.item", "$.group")
     who = fn.concat_ws("#", "process", "incarnation", fn.expr(f"index div {_STRETCH}"))
     parts: dict[str, tuple[Column, Column]] = {
-        "domain_groups": (_is(VIEW, LEFT, OUT, SENT, GIVEN), group),
-        "stamp_bound": (_is(SENT, VIEW), who),
+        "domain_groups": (_is(VIEW, CLIENT, LEFT, OUT, SENT, GIVEN), group),
+        "stamp_bound": (_is(SENT, VIEW, CLIENT), who),
         **{name: (_is(*KINDS, *GONE), fn.lit("all")) for name in _WHOLE},
     }
     rows = []
@@ -166,7 +168,10 @@ def _judge_parts(given: Given, wanted: Wanted, found: Findings) -> None:
 
 def _concerned(given: Given, runs: list[str], name: str) -> list[str]:
     """The runs that have rows of which the property speaks; it holds of the others."""
-    spoken = _is(FLUSH) if name == "domain_flush" else _is(GIVEN) & (fn.col("level") == TOTAL)
+    if name in _CLIENTS:
+        spoken = _is(CLIENT)
+    else:
+        spoken = _is(FLUSH) if name == "domain_flush" else _is(GIVEN) & (fn.col("level") == TOTAL)
     there = given.rows.where(fn.col("run").isin(runs) & spoken).select("run").distinct().collect()
     return [run for (run,) in there]
 

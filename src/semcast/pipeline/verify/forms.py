@@ -115,7 +115,7 @@ def _records() -> tuple[Property, ...]:
         Property("vs_state_transfer", Form.VIEWS, (views,)),
         Property("confirmed", Form.CONFIRMED),
         *(Property(name, Form.REPLICATION) for name in specs.REPLICATION),
-        *(Property(name, Form.GOSSIP) for name in (*specs.GOSSIP, *specs.GOSSIP_LOGS)),
+        *(Property(name, Form.GOSSIP) for name in (*specs.GOSSIP, *specs.GOSSIP_LOGS, *specs.GOSSIP_BATCHES)),
         *(Property(name, Form.LIGHTWEIGHT) for name in specs.LIGHTWEIGHT),
         *(Property(name, Form.CALLS) for name in specs.CALLS),
         *(Property(name, Form.DOMAINS) for name in specs.DOMAINS),

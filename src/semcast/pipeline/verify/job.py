@@ -12,14 +12,13 @@ from semcast.history.schema import KINDS
 from semcast.pipeline.frames import TEXT, brought, keep, settled, small_frame
 from semcast.pipeline.paths import local_path
 from semcast.pipeline.session import at_once, in_one_process, unconstrained
-from semcast.pipeline.verify import basic, memory, replacements
+from semcast.pipeline.verify import memory, reliable, replacements
 from semcast.pipeline.verify.calls import judge_calls
 from semcast.pipeline.verify.causal import judge_causal
 from semcast.pipeline.verify.configurations import judge_configurations
 from semcast.pipeline.verify.confirmed import NAME as CONFIRMED
 from semcast.pipeline.verify.confirmed import judge_confirmed
 from semcast.pipeline.verify.counting import totals
-from semcast.pipeline.verify.deliveries import judge_deliveries
 from semcast.pipeline.verify.domains import judge_domains
 from semcast.pipeline.verify.events import (
     Recorded,
@@ -45,12 +44,19 @@ from semcast.pipeline.verify.forms import (
 )
 from semcast.pipeline.verify.gossip.judge import judge_gossip
 from semcast.pipeline.verify.lightweight.judge import judge_lightweight
-from semcast.pipeline.verify.positions import judge_positions
 from semcast.pipeline.verify.replication.judge import judge_replication
-from semcast.pipeline.verify.ring import judge_ring
+from semcast.pipeline.verify.ring import judge_ring, judge_total_order
 from semcast.pipeline.verify.run_index import RunIndex
 from semcast.pipeline.verify.stays import Who
-from semcast.pipeline.verify.totals import Life, Participant, census, roster_of, tails_of, untold
+from semcast.pipeline.verify.totals import (
+    Life,
+    Participant,
+    census,
+    roster_of,
+    rows_of_kind,
+    tails_of,
+    untold,
+)
 from semcast.pipeline.verify.verdicts import (
     Evidence,
     Options,
@@ -74,14 +80,14 @@ from semcast.pipeline.writing import write_table
 Progress = Callable[[str], None]
 
 _JUDGES: dict[Form, Judge] = {
-    Form.CONTENTS: judge_deliveries,
-    Form.CRASHES: basic.judge_crashes,
-    Form.BUFFERS: basic.judge_buffers,
-    Form.STATES: basic.judge_states,
+    Form.CONTENTS: reliable.judge_deliveries,
+    Form.CRASHES: reliable.judge_crashes,
+    Form.BUFFERS: reliable.judge_buffers,
+    Form.STATES: reliable.judge_states,
     Form.CONFIGURATIONS: judge_configurations,
     Form.CAUSAL: judge_causal,
     Form.VIEWS: judge_views,
-    Form.POSITIONS: judge_positions,
+    Form.POSITIONS: judge_total_order,
     Form.RING: judge_ring,
     Form.CONFIRMED: judge_confirmed,
     Form.REPLICATION: judge_replication,
@@ -144,15 +150,15 @@ class _Job:
         self._roster = self._checked(there)
         self._check_added()
         self._add_confirmed()
-        sizes = dict.fromkeys(self._wanted, 0)
+        self._sizes = dict.fromkeys(self._wanted, 0)
         for (run, _), life in there.items():
-            sizes[run] += life.rows
-        self._evidence.empty = {run for run, size in sizes.items() if not size}
-        held = {run for run, size in sizes.items() if size <= self._options.memory_rows}
+            self._sizes[run] += life.rows
+        self._evidence.empty = {run for run, size in self._sizes.items() if not size}
+        held = {run for run, size in self._sizes.items() if size <= self._options.memory_rows}
         self._tails = tails_of(runs, self._totals)
         if self._tails:
             concerned = self._of_runs({run for run, _ in self._tails})
-            self._evidence.untold = untold(self._spark, concerned, self._tails)
+            self._evidence.untold = untold(self._spark, concerned, self._tails, self._totals)
         self._positions = self._places({each.run for each in self._totals if each.total})
         found = [
             *self._relation({each.run for each in self._totals if each.odd}, held),
@@ -217,7 +223,9 @@ class _Job:
         if not runs:
             return small_frame(self._spark, replacements.POSITIONS, [])
         events = self._of_runs(runs)
-        return self._keep(replacements.positions(events, annotated(events)))
+        sums = [each for each in self._totals if each.run in runs]
+        purges = rows_of_kind(events, sums, Kind.PURGE, self._keep)
+        return self._keep(replacements.positions(events, purges, annotated(events)))
 
     def _relation(self, odd: set[str], held: set[str]) -> list[DataFrame]:
         """Circles; also where only what rests on the relation is wanted."""
@@ -262,7 +270,7 @@ class _Job:
     def _by_forms(self, held: set[str], undead: set[str]) -> list[DataFrame]:
         findings = self._evidence.findings
         self._progress(Form.ORDER.value)
-        findings.add(basic.judge_order(self._given(set(self._wanted)), self._wanted))
+        findings.add(reliable.judge_order(self._given(set(self._wanted)), self._wanted))
         large = {run for run, names in self._wanted.items() if run not in held and set(names) - set(FORMS)}
         for form in (Form.RELATION, Form.ORDER):
             self._look_at(self._asked(form, held))
@@ -307,7 +315,8 @@ class _Job:
             return []
         self._progress("in memory, run by run")
         rows = self._of_runs(set(asked), self._rows)
-        told = memory.judge_in_tasks(rows, self._recorded.runs, asked, self._options.max_sample)
+        runs, most = self._recorded.runs, self._options.max_sample
+        told = memory.judge_in_tasks(rows, runs, asked, self._sizes, most)
         return [self._remember(told)]
 
     def _remember(self, told: list[Verdict]) -> DataFrame:

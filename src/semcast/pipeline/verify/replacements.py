@@ -37,9 +37,9 @@ def annotated_within(spans: DataFrame, annotated: DataFrame, whose: str) -> Data
     return inside.select(whose, "run", "sender", "seq")
 
 
-def positions(events: DataFrame, annotated: DataFrame) -> DataFrame:
+def positions(events: DataFrame, purges: DataFrame, annotated: DataFrame) -> DataFrame:
     """Where annotated messages stand in the total order: (run, sender, seq, position)."""
-    placed = of_kind(events, Kind.MULTICAST, Kind.DELIVER, Kind.PURGE).where("order is not null")
+    placed = of_kind(events, Kind.MULTICAST, Kind.DELIVER).union(purges).where("order is not null")
     seq = fn.explode(fn.sequence("seq", "last"))
     return (
         placed.select("run", "sender", (fn.col("order") - fn.col("seq")).alias("shift"), seq.alias("seq"))

@@ -21,10 +21,10 @@ from pyspark.sql import functions as fn
 from semcast.pipeline.verify import obligations, replacements
 from semcast.pipeline.verify.batches import member_number, scope_code
 from semcast.pipeline.verify.certificates import HIGHEST, PLACES, Grid, folding_places, stretches_of
-from semcast.pipeline.verify.certified import Certified, Excerpts, Spot, Told
-from semcast.pipeline.verify.folds import NOTHING, Batches, Fold, Ints, Rows, batch_of_rows, longs
+from semcast.pipeline.verify.excerpts import Certified, Excerpts, Spot, Told
+from semcast.pipeline.verify.folds import NOTHING, ON_RING, Batches, Fold, Ints, Rows, batch_of_rows, longs
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
-from semcast.pipeline.verify.position_arrays import compared_positions
+from semcast.pipeline.verify.positions import compared_positions, judge_positions
 from semcast.pipeline.verify.run_index import RunIndex
 from semcast.specs.evs.configurations import Configuration
 from semcast.specs.evs.walks import Walk
@@ -230,6 +230,17 @@ ORDER = (
     "uniform_total_order",
 )
 """What holds if there is one order of everything."""
+
+
+def judge_total_order(given: Given, wanted: Wanted) -> Findings:
+    """Total order by the positions that there are: those of a ring, within configurations, prove as much."""
+    placed = given.run_index.prints.where(fn.col("sent") == ON_RING).select("segment").distinct().collect()
+    rings = {given.run_index.segments[row["segment"]].who[0] for row in placed}
+    found = judge_positions(given, {run: names for run, names in wanted.items() if run not in rings})
+    on_rings = {run: names for run, names in wanted.items() if run in rings}
+    if on_rings:
+        found.add(judge_ring(given, on_rings))
+    return found
 
 
 def judge_ring(given: Given, wanted: Wanted) -> Findings:

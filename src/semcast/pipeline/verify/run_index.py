@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from semcast.history import HistoryError, Kind, RunInfo
+from semcast.history import Kind, RunInfo
 from semcast.pipeline.frames import FLAG, MEMBER, TEXT, WHOLE, small_frame
 from semcast.pipeline.verify.batches import ROWS, over_batches, over_files, read_here, tasks_for
 from semcast.pipeline.verify.counting import Total
@@ -36,8 +36,8 @@ from semcast.pipeline.verify.folds import (
     folding,
     longs,
 )
-from semcast.pipeline.verify.stays import Segment, Stays, Who, changes, skeletons
-from semcast.pipeline.verify.totals import census
+from semcast.pipeline.verify.stays import CHANGES, Segment, Stays, Who, changes, skeletons
+from semcast.pipeline.verify.totals import census, check_all_read, rows_of_kind
 from semcast.pipeline.verify.violations import COLUMNS, offence
 
 _SEGMENT = dict.fromkeys(("segment", "who", "stay", "inside"), WHOLE) | {"outside": FLAG}
@@ -69,12 +69,38 @@ class RunIndex:
         self._files = files
         self.in_one_task = few
         """Whether there are so few rows that one task has them all."""
-        self.stays = Stays(skeletons(infos, changes(events).collect()))
+        self.stays = Stays(skeletons(infos, self._changes()))
+
+    def _changes(self) -> list[Row]:
+        """The rows that say who is where; most runs of plain multicast have none."""
+        if not self.with_kinds(*CHANGES):
+            return []
+        rows = changes(self.events).collect()
+        check_all_read("views and crashes", self.totals, CHANGES, len(rows))
+        return rows
 
     def with_kinds(self, *kinds: Kind) -> set[str]:
         """The runs with rows of any of these kinds."""
         values = {kind.value for kind in kinds}
         return {each.run for each in self.totals if each.kind in values}
+
+    @cached_property
+    def buffers(self) -> DataFrame:
+        """How full buffers were."""
+        return self._all_of(Kind.BUFFER)
+
+    @cached_property
+    def states(self) -> DataFrame:
+        """The states of applications."""
+        return self._all_of(Kind.APPLY)
+
+    @cached_property
+    def receipts(self) -> DataFrame:
+        """What was purged, and because of what."""
+        return self._all_of(Kind.PURGE)
+
+    def _all_of(self, kind: Kind) -> DataFrame:
+        return rows_of_kind(self.events, self.totals, kind, self.keep)
 
     @cached_property
     def sizes(self) -> Mapping[Who, int]:
@@ -235,16 +261,9 @@ class RunIndex:
         table = small_frame(self.spark, _SEGMENT, self._segment_rows())
         folded = self.over_messages(folding(self.starts), longs(*FOLDED))
         moves = self.keep(folded.join(fn.broadcast(table), "segment"))
-        self._check_all_read(moves)
-        return moves
-
-    def _check_all_read(self, moves: DataFrame) -> None:
-        """What this pass read is what the first one counted: nothing is judged by rows that nobody saw."""
-        kinds = (Kind.MULTICAST.value, Kind.DELIVER.value)
-        counted = sum(each.rows for each in self.totals if each.kind in kinds)
         read = moves.where(fn.col("what") == STEPS).agg(fn.sum("begin")).collect()[0][0] or 0
-        if read != counted:
-            raise HistoryError(f"{counted} rows about messages were there at first, then {read}")
+        check_all_read("messages", self.totals, (Kind.MULTICAST, Kind.DELIVER), read)
+        return moves
 
     def _segment_rows(self) -> Iterator[tuple[int | bool | None, ...]]:
         for number, segment in enumerate(self.segments):

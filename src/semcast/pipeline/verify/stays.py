@@ -31,7 +31,8 @@ from semcast.specs.evs.configurations import (
 )
 from semcast.specs.vsync.views import Views, going_on_together, number_of, views_of
 
-_KINDS = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MERGED, *GONE)
+CHANGES = (Kind.VIEW, Kind.TRANSITIONAL, Kind.MERGED, *GONE)
+"""The kinds of rows that say who is where."""
 
 Who = tuple[str, MemberId]
 """A run, and a process or sender there."""
@@ -57,7 +58,7 @@ class Segment:
 
 def changes(events: DataFrame) -> DataFrame:
     """The rows that say who is where."""
-    return of_kind(events, *_KINDS).select(
+    return of_kind(events, *CHANGES).select(
         "run", "process", "index", "at_ns", "kind", "sender", "view", "members", "order"
     )
 

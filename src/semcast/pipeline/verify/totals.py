@@ -1,12 +1,12 @@
 """What the counts of the first pass tell: who takes part, whose recordings are cut off, which pairs agree."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId, MessageId
@@ -21,6 +21,8 @@ from semcast.specs.crash import ACTS
 _GONE = frozenset(kind.value for kind in GONE)
 _MESSAGES = (Kind.MULTICAST.value, Kind.DELIVER.value)
 _ACTS = frozenset(kind.value for kind in ACTS)
+_TELLING = (Kind.DELIVER, Kind.PURGE)
+"""Rows that name messages of others."""
 
 
 class Life(NamedTuple):
@@ -173,17 +175,72 @@ def tails_of(infos: Mapping[str, RunInfo], totals: Iterable[Total]) -> dict[Who,
     return found
 
 
-def untold(spark: SparkSession, events: DataFrame, tails: Mapping[Who, int]) -> dict[str, MessageId]:
+def untold(
+    spark: SparkSession, events: DataFrame, tails: Mapping[Who, int], totals: Iterable[Total]
+) -> dict[str, MessageId]:
     """A message of each run that must have been sent where a recording is cut off."""
     rows = [(run, (who.name, who.incarnation), tail) for (run, who), tail in tails.items()]
     known = small_frame(spark, {"run": TEXT, "sender": MEMBER, "tail": WHOLE}, rows)
-    purges = of_kind(events, Kind.PURGE).select("run", fn.explode_outer("annotation.ids").alias("by"))
-    by = fn.struct(fn.col("by.sender").alias("name"), fn.col("by.incarnation").alias("incarnation"))
-    named = (
-        of_kind(events, Kind.DELIVER, Kind.PURGE)
-        .select("run", "sender", "last")
-        .union(purges.where("by is not null").select("run", by, "by.seq"))
+    named = of_kind(events, *_TELLING).select("run", fn.explode(_named()).alias("named"))
+    beyond = fn.when(fn.col("last") > fn.col("tail"), fn.struct("sender", "last"))
+    told = (
+        named.select("run", "named.*")
+        .join(fn.broadcast(known), ["run", "sender"], "left")
+        .groupBy("run")
+        .agg(fn.sum("row").alias("rows"), fn.min(beyond).alias("first"))
+        .collect()
     )
-    beyond = named.join(fn.broadcast(known), ["run", "sender"]).where("last > tail")
-    first = beyond.groupBy("run").agg(fn.min(fn.struct("sender", "last")).alias("first")).collect()
-    return {row["run"]: MessageId(member_of(row["first"]["sender"]), row["first"]["last"]) for row in first}
+    concerned = {run for run, _ in tails}
+    check_all_read(
+        "deliveries and purges",
+        [each for each in totals if each.run in concerned],
+        _TELLING,
+        sum(row["rows"] for row in told),
+    )
+    return {
+        row["run"]: MessageId(member_of(row["first"]["sender"]), row["first"]["last"])
+        for row in told
+        if row["first"] is not None
+    }
+
+
+def _named() -> Column:
+    """The messages that a row names: those that it is about (`row` is 1), and what replaces them."""
+    about = fn.struct("sender", "last", fn.lit(1).alias("row"))
+    replacing = fn.transform(
+        "annotation.ids",
+        lambda by: fn.struct(
+            fn.struct(by["sender"].alias("name"), by["incarnation"].alias("incarnation")).alias("sender"),
+            by["seq"].alias("last"),
+            fn.lit(0).alias("row"),
+        ),
+    )
+    purged = fn.col("kind") == Kind.PURGE.value
+    return fn.concat(fn.array(about), fn.coalesce(fn.when(purged, replacing), fn.array()))
+
+
+def check_all_read(what: str, totals: Iterable[Total], kinds: Iterable[Kind], read: int) -> None:
+    """What another pass read is what the first one counted: nothing is judged by rows that nobody saw.
+
+    Raises:
+        HistoryError: it is not.
+    """
+    values = {kind.value for kind in kinds}
+    counted = sum(each.rows for each in totals if each.kind in values)
+    if read != counted:
+        raise HistoryError(f"{counted} rows about {what} were there at first, then {read}")
+
+
+def rows_of_kind(
+    events: DataFrame, totals: Sequence[Total], kind: Kind, keep: Callable[[DataFrame], DataFrame]
+) -> DataFrame:
+    """The events of a kind, read now and once, and as many as the first pass counted.
+
+    Raises:
+        HistoryError: there are others.
+    """
+    if not any(each.kind == kind.value for each in totals):
+        return of_kind(events, kind).limit(0)
+    rows = keep(of_kind(events, kind))
+    check_all_read(f"kind {kind.value}", totals, (kind,), rows.count())
+    return rows

@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId, Nanos
 from semcast.history import GONE, Event, History, Kind
-from semcast.pipeline.verify.events import member_of, of_kind
+from semcast.pipeline.verify.events import member_of
 from semcast.pipeline.verify.folds import SENT
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import Books, books_of
@@ -193,7 +193,7 @@ def _state_transfer(run_index: RunIndex, runs: Iterable[str]) -> dict[str, Verdi
 def _outlines(run_index: RunIndex, runs: set[str]) -> dict[str, History]:
     """Histories with views, crashes, the states that views begin with, and what stands beside these."""
     events = {run: {(e.process, e.index): e for e in run_index.stays.histories[run].events} for run in runs}
-    for row in _states_at_views(run_index.events).collect():
+    for row in run_index.states.where("view is not null").collect():
         if row["run"] in runs:
             state = _state(run_index.infos[row["run"]].only.name, row)
             events[row["run"]][state.process, state.index] = state
@@ -217,10 +217,6 @@ def _mark_end(group: str, events: dict[tuple[MemberId, int], Event], process: Me
         last -= 1
     if last >= 0:
         events.setdefault((process, last), Event(process, last, 0, Kind.RECOVER, group))
-
-
-def _states_at_views(events: DataFrame) -> DataFrame:
-    return of_kind(events, Kind.APPLY).where("view is not null")
 
 
 def _state(group: str, row: Row) -> Event:

@@ -19,8 +19,8 @@ from semcast.pipeline.verify import replacements
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.gossip.outline import outlines
-from semcast.pipeline.verify.gossip.parts import BY_PARTS, judge_parts
-from semcast.pipeline.verify.gossip.rows import BY_ROWS, GossipRows, anybody
+from semcast.pipeline.verify.gossip.publishing import BY_LOGGERS, judge_batches
+from semcast.pipeline.verify.gossip.rows import BY_PARTS, BY_ROWS, GossipRows, anybody, judge_parts
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import numbered_violations, with_author
 from semcast.specs.gossip.ending import gossip_ended
@@ -50,7 +50,7 @@ _OBLIGATIONS = (
     "at_most_once",
     "at_least_once",
 )
-JUDGED = {*_OBLIGATIONS, *(name for name, _ in BY_ROWS), *BY_PARTS, *BY_OUTLINE}
+JUDGED = {*_OBLIGATIONS, *(name for name, _ in BY_ROWS), *BY_PARTS, *BY_LOGGERS, *BY_OUTLINE}
 """What is judged here. Nothing else holds."""
 
 
@@ -71,6 +71,7 @@ def judge_gossip(given: Given, wanted: Wanted) -> Findings:
         broken += [form(rows, name, runs[name]) for name, form in BY_ROWS if name in runs]
         found.violations += [given.run_index.named(each) for each in broken]
         found.add(judge_parts(given, known, runs))
+        found.add(judge_batches(given, known, runs))
     for run in runs.get(MEMBERS, ()):
         whole = History(known[run].info, given.run_index.stays.histories[run].events)
         found.verdicts.append((run, gossip_members(whole)))

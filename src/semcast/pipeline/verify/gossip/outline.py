@@ -14,7 +14,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.history import Event, History, HistoryError
 from semcast.history.schema import GONE
 from semcast.pipeline.verify.forms import Given, Wanted
-from semcast.pipeline.verify.parts import history_of
+from semcast.pipeline.verify.memory import history_of
 from semcast.specs.gossip.kinds import (
     ABANDONED,
     ADMIT,
@@ -29,6 +29,8 @@ from semcast.specs.gossip.kinds import (
     LEAVE,
     LIMITS,
     OPENED,
+    PUBLISHER,
+    READER,
     RECONNECT,
     START,
     UNWANTED,
@@ -37,7 +39,7 @@ from semcast.specs.gossip.kinds import (
 from semcast.specs.gossip.ledger import Session, ledger_of, unheard
 
 _SESSIONS = (START, BEGIN, VOUCHED, JOINED, ADMIT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT)
-_KINDS = (*_SESSIONS, OPENED, FORGOT, DISMISSED, *GONE)
+_KINDS = (*_SESSIONS, OPENED, FORGOT, DISMISSED, PUBLISHER, READER, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -124,6 +126,10 @@ class Outline:
                     "the run was not over, or no logger is there",
                 ),
             ),
+            "published_all": (
+                (not self.info.quiesced, "the run was not over"),
+                (self.ledger.disk_lost, "a log was lost"),
+            ),
             "at_least_once": ((self.ledger.disk_lost, "what was acknowledged was lost with a disk"),),
         }
         return next((why for holds, why in reasons.get(name, ()) if holds), "")
@@ -197,8 +203,7 @@ class Outline:
         """At which moments a session is owed which part of a stream, if a log collects it as stable."""
         for number, session in enumerate(self.ledger.sessions):
             incarnations = session.incarnations
-            leaves = _END if session.last.leaves is None else session.last.leaves.at
-            leaves = min(leaves, session.orphaned_at, session.dismissed_at)
+            leaves = min(_END, session.over_at)
             alone = any(each.at_most_once for each in incarnations)
             for place, each in enumerate(incarnations):
                 since, until = 0, leaves
@@ -207,4 +212,5 @@ class Outline:
                     since = max(later, default=0)
                     until = min(leaves, _END if each.end is None else each.end.at)
                 for stream, start in each.starts.items():
-                    yield Owed(number, stream, start.seq, max(since, start.at), until)
+                    owed = max(since, session.owed_since(each, stream))
+                    yield Owed(number, stream, start.seq, owed, until)

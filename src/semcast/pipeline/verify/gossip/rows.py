@@ -1,24 +1,54 @@
-"""The rows of gossip runs about messages by number, and what is judged by single rows and their moments.
+"""The rows of gossip runs by number; what single rows and their moments tell, and what tasks are given.
 
-These are starts, waiting senders, what a sender forgot before it was logged, what came back into a log, and
-what was collected too early.
+Single rows tell of starts, waiting senders, what a sender forgot before it was logged, what came back into a
+log, and what was collected too early. The checkers judge the rest themselves, a logger, a stream or a range
+of a stream in one task: positions of a log by the rows of its logger, the others by those of a stream and by
+the outline of the run. No row of another log, or of another stream, is looked at. Where each message is
+judged by itself, streams are cut into ranges, so that one of any length can be judged.
 """
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from semcast.core.ids import MemberId
+from semcast.history.columns import SCHEMA
 from semcast.history.schema import Kind
+from semcast.pipeline.frames import united
 from semcast.pipeline.verify import replacements
 from semcast.pipeline.verify.events import of_kind
 from semcast.pipeline.verify.folds import INDEX_BITS
+from semcast.pipeline.verify.forms import Findings, Given
 from semcast.pipeline.verify.gossip.outline import Outline
+from semcast.pipeline.verify.memory import Checker, Task, judge_in_parts
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import RunIndex, numbered_violations, with_author, with_number
-from semcast.specs.gossip.kinds import BLOCKED, COLLECT, KEPT, LETGO, LOG, LOGGER, LOST, STABLE
+from semcast.specs.gossip.filtering import gossip_filter
+from semcast.specs.gossip.kinds import (
+    BLOCKED,
+    CLOSED,
+    COLLECT,
+    KEPT,
+    LETGO,
+    LOG,
+    LOGGER,
+    LOST,
+    OPENED,
+    PLACED,
+    STABLE,
+)
+from semcast.specs.gossip.logs import (
+    gossip_chains,
+    gossip_closed,
+    gossip_compacted,
+    gossip_durable,
+    gossip_logged,
+)
+from semcast.specs.gossip.positions import gossip_positions
+from semcast.specs.gossip.starting import gossip_beginning
 
 _SPAN = ("debtor", "author", "first", "last")
 _BIN = 64
@@ -44,7 +74,11 @@ class GossipRows:
 
     def of(self, *kinds: Kind) -> DataFrame:
         """Rows of some kinds: (who, author, kind, level, members, index, at_ns, first, last)."""
-        rows = with_number(of_kind(self.run_index.events, *kinds), self.run_index.people, "process")
+        events = [self.run_index.receipts] if Kind.PURGE in kinds else []
+        others = [kind for kind in kinds if kind is not Kind.PURGE]
+        if others:
+            events.append(of_kind(self.run_index.events, *others))
+        rows = with_number(united(events), self.run_index.people, "process")
         columns = ("kind", "level", "members", "index", "at_ns", fn.col("seq").alias("first"), "last")
         return with_author(rows, self.run_index.people).select("who", "author", *columns)
 
@@ -248,3 +282,74 @@ BY_ROWS: tuple[tuple[str, ByRows], ...] = (
     ("gossip_collection", _collected_early),
 )
 """Properties, and what breaks them in single rows of some runs."""
+
+
+_RANGE = 1 << 14
+"""So many messages of a stream are judged in one task, where each is judged by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A checker, and the rows that it gets: of a logger, or of a stream with the outline of the run."""
+
+    checker: Checker
+    kinds: tuple[Kind, ...]
+    by_stream: bool = True
+    by_message: bool = False
+    """Whether no message of a stream matters to another."""
+
+
+BY_PARTS: dict[str, Parts] = {
+    "gossip_positions": Parts(gossip_positions, (OPENED, LOG, PLACED), by_stream=False),
+    "gossip_logged": Parts(gossip_logged, (Kind.MULTICAST, LOG, KEPT), by_message=True),
+    "gossip_durable": Parts(gossip_durable, (LOG, KEPT, COLLECT, LETGO), by_message=True),
+    "gossip_closed": Parts(gossip_closed, (CLOSED,)),
+    "gossip_filter": Parts(gossip_filter, (Kind.MULTICAST, Kind.DELIVER, LOST), by_message=True),
+    "gossip_beginning": Parts(gossip_beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT), by_message=True),
+    "gossip_chains": Parts(gossip_chains, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
+    "gossip_compacted": Parts(gossip_compacted, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
+}
+
+
+_TASKS = {name: Task(name, each.checker) for name, each in BY_PARTS.items()}
+
+
+def judge_parts(given: Given, known: Mapping[str, Outline], runs: Mapping[str, Sequence[str]]) -> Findings:
+    """What is judged so, of these runs by property."""
+    asked = {name: each for name, each in BY_PARTS.items() if name in runs}
+    if not asked:
+        return Findings()
+    rows = reduce(DataFrame.union, [_parts(given, name, runs[name], each) for name, each in asked.items()])
+    histories = {run: outline.history for run, outline in known.items()}
+    beside = {
+        (run, name): histories[run].events if each.by_stream else ()
+        for name, each in asked.items()
+        for run in runs[name]
+    }
+    return judge_in_parts(given, rows, _TASKS, histories, beside)
+
+
+def _parts(given: Given, name: str, runs: Sequence[str], parts: Parts) -> DataFrame:
+    """The rows of some kinds, with the task that they are for and the part that they belong to."""
+    chosen = fn.col("run").isin(*runs) & fn.col("kind").isin(*(kind.value for kind in parts.kinds))
+    rows = given.rows.where(chosen).select(*SCHEMA.names)
+    by = ["sender", "sender_incarnation"] if parts.by_stream else ["process"]
+    if parts.by_message:
+        rows, by = _in_ranges(rows), [*by, "chunk"]
+    part = fn.concat_ws("#", *by).alias("part")
+    return rows.select(*SCHEMA.names, fn.lit(name).alias("task"), part)
+
+
+def _in_ranges(rows: DataFrame) -> DataFrame:
+    """Rows about several messages, cut where ranges end: with `chunk`, the number of the range."""
+    spans = rows.withColumns({"first": fn.col("seq"), "last": fn.col("seq") + fn.col("count") - 1})
+    cut = chunked(spans, chunk=_RANGE)
+    off = fn.col("first") - fn.col("seq")
+    return cut.withColumns(
+        {
+            "seq": fn.col("first"),
+            "count": fn.col("last") - fn.col("first") + 1,
+            "order": fn.col("order") + off,
+            "annotation": fn.when(off == 0, fn.col("annotation")),  # it is about the first message
+        }
+    )

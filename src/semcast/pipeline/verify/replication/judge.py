@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from semcast.core import MemberId
 from semcast.history.schema import GONE, Kind
 from semcast.pipeline.frames import united
-from semcast.pipeline.verify.certified import MOST_ROWS, history_of
+from semcast.pipeline.verify.excerpts import MOST_ROWS, history_of
 from semcast.pipeline.verify.forms import Findings, Given, Wanted
 from semcast.pipeline.verify.obligations import chunked, overlay
 from semcast.pipeline.verify.replication.answers import (

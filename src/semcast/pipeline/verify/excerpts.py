@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from semcast.history import Event, History, Kind
+from semcast.history import Event, History, HistoryError, Kind
 from semcast.history.decoding import decode, rows_of
 from semcast.pipeline.verify.folds import INDEX_IN_PACKET_BITS
 from semcast.pipeline.verify.forms import Findings, Given
@@ -118,7 +118,12 @@ class Excerpts:
 
     def _whole(self, run: str) -> pa.Table:
         """All rows of a run; those of all runs that are small enough are read at once."""
-        return self._small.filter(pc.equal(self._small["run"], run))
+        rows = self._small.filter(pc.equal(self._small["run"], run))
+        if rows.num_rows != self._sizes[run]:
+            raise HistoryError(
+                f"run {run}: {self._sizes[run]} rows were there at first, then {rows.num_rows}"
+            )
+        return rows
 
     @cached_property
     def _small(self) -> pa.Table:
