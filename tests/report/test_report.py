@@ -15,13 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.tools import lacking
+from tests.lacking import lacking
 
 from semcast.cli.main import main
 from semcast.pipeline.report import charts
 from semcast.pipeline.report.drawing import draw
 from semcast.pipeline.report.findings import find
 from semcast.pipeline.report.layers import layered, layers_section
+from semcast.pipeline.report.live import Live, read_live
 from semcast.pipeline.report.markup import Markup, table, tag
 from semcast.pipeline.report.numbers import shown
 from semcast.pipeline.report.page import Experiment, Origin, Traces, page
@@ -30,6 +31,7 @@ from semcast.pipeline.report.traces import (
     Recording,
     Recordings,
     disagreements,
+    likeness,
     read_trace_spec,
     traces_section,
 )
@@ -117,13 +119,13 @@ def made_up(spec: Spec) -> list[dict[str, object]]:
     return rows
 
 
-def the_page(experiments: Sequence[Results], traces: Sequence[Traces] = ()) -> str:
+def the_page(experiments: Sequence[Results], traces: Sequence[Traces] = (), live: Sequence[Live] = ()) -> str:
     origin = Origin("today", "0", "semcast report", "2 cores")
     found = [
         Experiment(each, find(each.spec, each.rows), f"semcast sweep {each.spec.name}")
         for each in experiments
     ]
-    return page(origin, found, traces)
+    return page(origin, found, traces, live)
 
 
 class Balance(HTMLParser):
@@ -368,11 +370,15 @@ def test_without_recordings_the_page_says_so() -> None:
     assert "No recordings in nowhere." in text
 
 
+TABLES = ("e1", "e2", "o1")
+"""What they have is a table: a few words or counts, nothing over which they could be drawn."""
+
+
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_every_spec_speaks_of_cells_that_it_has(path: Path) -> None:
     spec = read_spec(path)
     assert spec.report is not None
-    assert spec.report.plots
+    assert spec.report.plots or path.stem in TABLES
     cells: list[Row] = [cell.parameters for cell in spec.cells]
     for choice in spec.report.ours.values():
         assert chosen(cells, choice.where, choice.absent), choice
@@ -480,3 +486,58 @@ def _shown(browser: str, page: Path, width: int) -> subprocess.CompletedProcess[
         timeout=60,
         check=True,
     )
+
+
+RESULTS = """
+## daemon
+
+Measured on a quiet day.
+
+| what / floor | value | floor | unit | ratio | target |
+|---|--:|--:|---|--:|---|
+| latency at 1,000/s from each of 3, median / direct | 1,649 | 902 | us | 1.83 | <= 150 us more |
+| the same, 99 % / direct | 1,200 | 902 | us | 1.33 | <= 500 us more |
+| one of 11 clients is stopped / none is | 95 | 100 | msg/s | 0.95 | >= 0.95 |
+| joins of 1 client with 3 daemons / target | 35,739 | 20,000 | joins/s | 1.79 | >= 1 |
+| the same, by CPU of the daemon / target | 50,000 | 20,000 | joins/CPU s | 2.50 |  |
+
+## other
+
+| one of 11 clients is stopped / none is | 1 | 100 | msg/s | 0.01 | >= 0.95 |
+"""
+
+
+def test_what_was_measured_live_is_held_against_its_targets(tmp_path: Path) -> None:
+    results = tmp_path / "RESULTS.md"
+    results.write_text(RESULTS)
+    found = {path.stem: read_live(path, results) for path in sorted((EXPERIMENTS / "live").glob("*.toml"))}
+    assert {name: each.tally for name, each in found.items()} == {
+        "d1": (0, 0),
+        "d2": (1, 2),
+        "d3": (1, 1),
+        "d4": (1, 1),
+    }
+    text = the_page([], live=list(found.values()))
+    elements(text)
+    for expected in ("latency at 1,000/s from each of 3, median: 1,649 us", "Measured on a quiet day."):
+        assert expected in text
+    assert "python -m benchmarks daemon --write" in text, "what was not measured is named"
+    assert not read_live(EXPERIMENTS / "live" / "d4.toml", tmp_path / "none").rows
+
+
+def test_every_live_row_is_one_of_the_results() -> None:
+    """A benchmark that names its rows anew would leave the page without them."""
+    for path in (EXPERIMENTS / "live").glob("*.toml"):
+        found = read_live(path, Path(__file__).parents[2] / "benchmarks" / "RESULTS.md")
+        for begins in found.spec.rows:
+            assert any(row.what.startswith(begins) for row in found.rows), begins
+
+
+def test_the_paper_s_recording_is_held_against_the_one_that_is_most_like_it() -> None:
+    spec = read_trace_spec(EXPERIMENTS / "profile" / "g1.toml")
+    near = Recording(spec.like, {"never_obsolete_share": 0.42}, ((1, 0.0),), {"rounds": 42.0})
+    numbers = likeness(spec, [Recordings("quake-mvd", "", (near,))])
+    assert [number.agrees for number in numbers] == [True, False, None, None]
+    text = the_page([], [Traces(spec, "g1", (Recordings("quake-mvd", "", (near,)),))])
+    elements(text)
+    assert "rounds: 11,696, ours 42" in text

@@ -32,6 +32,12 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="the folder of recordings to profile (default: SEMCAST_TRACES; none if it is not set)",
     )
     parser.add_argument(
+        "--bench",
+        type=Path,
+        default=Path("benchmarks/RESULTS.md"),
+        help="results of python -m benchmarks --write, for what is measured live (default: %(default)s)",
+    )
+    parser.add_argument(
         "--no-data", action="store_true", help="do not profile recordings; Spark is not needed then"
     )
     parser.add_argument(

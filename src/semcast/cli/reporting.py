@@ -15,6 +15,7 @@ from semcast.cli.errors import UsageError
 from semcast.cli.sweep import read_specs, sweep_specs
 from semcast.pipeline.data import VARIABLE, data_folder
 from semcast.pipeline.report.findings import find
+from semcast.pipeline.report.live import Live, read_live
 from semcast.pipeline.report.page import Experiment, Origin, Traces, page
 from semcast.pipeline.report.results import Results, read_results
 from semcast.pipeline.report.traces import Recordings, TraceSpec, disagreements, read_trace_spec
@@ -27,7 +28,7 @@ TIMEOUT = 60.0
 
 def write_report(args: argparse.Namespace) -> int:
     """Write the page; what is missing is said there and on stderr."""
-    specs, trace_specs = _specs(args.specs or FOLDER)
+    specs, trace_specs, live = _specs(args.specs or FOLDER, args.bench)
     if args.out.is_dir():
         raise UsageError(f"--out {args.out}: there is a folder of that name")
     if args.sweep:
@@ -36,7 +37,7 @@ def write_report(args: argparse.Namespace) -> int:
     found, absent = _recordings(args)
     traces = [Traces(spec, name, found, absent) for name, spec in trace_specs]
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(page(_origin(), experiments, traces), encoding="utf8")
+    args.out.write_text(page(_origin(), experiments, traces, live), encoding="utf8")
     for each in experiments:
         if not each.results.complete:
             print(f"semcast report: {each.name}: {each.results.state}; {each.command}", file=sys.stderr)
@@ -50,15 +51,16 @@ def write_report(args: argparse.Namespace) -> int:
     return 0
 
 
-def _specs(folder: Path) -> tuple[list[Spec], list[tuple[str, TraceSpec]]]:
+def _specs(folder: Path, bench: Path) -> tuple[list[Spec], list[tuple[str, TraceSpec]], list[Live]]:
     paths = sorted(folder.glob("*.toml"))
     if not paths:
         raise UsageError(f"--specs {folder}: no specs there")
     try:
         traces = [(path.stem, read_trace_spec(path)) for path in sorted((folder / "profile").glob("*.toml"))]
+        live = [read_live(path, bench) for path in sorted((folder / "live").glob("*.toml"))]
     except SpecError as error:
         raise UsageError(str(error)) from error
-    return read_specs(paths), traces
+    return read_specs(paths), traces, live
 
 
 def _sweep(specs: Sequence[Spec], results: Path) -> None:

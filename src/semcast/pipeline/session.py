@@ -50,9 +50,11 @@ _AT_ONCE = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.explainMode": "simple",
     _CONSTRAINTS: "false",
 }
-"""Settings for few rows: plans are made once and in a hurry, not compiled, and everything is one task."""
+"""Settings for few rows: plans are made once and in a hurry, told in few words and not compiled, and
+everything is one task."""
 
 _USERS = "semcast.settings.of.the.user"
 """A setting of sessions made here: the names of those that the user gave, which nothing overrides."""

@@ -13,7 +13,7 @@ from semcast.pipeline.report.markup import Markup, tag
 from semcast.pipeline.report.numbers import percent, shown
 from semcast.pipeline.report.svg import colour, empty, markup
 
-LEFT, RIGHT, TOP, BOTTOM = 66, 22, 16, 44
+LEFT, RIGHT, TOP, BOTTOM = 66, 22, 16, 47
 PAPER = "paper"
 
 _MARKERS = ("o", "s", "D", "^")
@@ -173,7 +173,7 @@ def _framed(axes: Axes, width: int, height: int) -> tuple[Figure, plots.Axes]:
     plot.grid(axis="y", color=colour("rule"), linewidth=1, clip_on=False)
     plot.set_axisbelow(True)
     plot.tick_params(length=0, labelcolor=colour("soft"), labelsize=12, pad=6)
-    plot.tick_params(axis="x", pad=8)
+    plot.tick_params(axis="x", pad=11)
     plot.spines[["left", "top", "right"]].set_visible(False)
     plot.spines["bottom"].set_color(colour("soft"))
     plot.set_xlabel(axes.x_label, color=colour("text"), fontsize=12)

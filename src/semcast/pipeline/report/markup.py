@@ -28,13 +28,22 @@ def joined(content: Iterable[Content]) -> Markup:
     return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in content))
 
 
-def table(head: Iterable[Content], rows: Iterable[Iterable[Content]], *, words: int = 1) -> Markup:
-    """A table; the first `words` columns hold words, the others numbers."""
+def table(
+    head: Iterable[Content], rows: Iterable[Iterable[Content]], *, words: int = 1, stacked: bool = False
+) -> Markup:
+    """A table; the first `words` columns hold words, the others numbers.
+
+    With `stacked`, what a row is about stands above its numbers on narrow screens.
+    """
     top = tag("tr", *(tag("th", cell, class_=_kind(at, words)) for at, cell in enumerate(head)))
     body = [
         tag("tr", *(tag("td", cell, class_=_kind(at, words)) for at, cell in enumerate(row))) for row in rows
     ]
-    return tag("div", tag("table", tag("thead", top), tag("tbody", *body)), class_="wide")
+    return tag(
+        "div",
+        tag("table", tag("thead", top), tag("tbody", *body)),
+        class_="wide stacked" if stacked else "wide",
+    )
 
 
 def listed(items: Iterable[Content], **attributes: str) -> Markup:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from semcast.pipeline.report.drawing import draw
 from semcast.pipeline.report.findings import CLOSE, Claim, Findings, Number
 from semcast.pipeline.report.layers import layers_section
+from semcast.pipeline.report.live import Live, command, live_section, off
 from semcast.pipeline.report.markup import Content, Markup, joined, listed, table, tag
 from semcast.pipeline.report.numbers import percent, shown, signed
 from semcast.pipeline.report.results import Results
 from semcast.pipeline.report.style import CSS
-from semcast.pipeline.report.traces import Recordings, TraceSpec, traces_section
+from semcast.pipeline.report.traces import Recordings, TraceSpec, likeness, traces_section
 from semcast.pipeline.sweep.figures import Row
 
 HOW_TO_READ = (
@@ -32,6 +33,9 @@ _SHORT = 30
 """Characters of a sentence that says little."""
 _SHOWN = 2
 """Of what differs, in the first table."""
+_ORDER = "omfgtevclqwd"
+"""Obsolescence, models, their figures, games, ring, configurations, causal multicast, gossip, loggers,
+servers, many groups, daemons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,9 @@ class Traces:
     absent: str = ""
 
 
-def page(origin: Origin, experiments: Sequence[Experiment], traces: Sequence[Traces]) -> str:
+def page(
+    origin: Origin, experiments: Sequence[Experiment], traces: Sequence[Traces], live: Sequence[Live] = ()
+) -> str:
     """All of it."""
     sections = [
         _section(each.name, each.results.spec.title, _experiment(each), label=each.name)
@@ -76,12 +82,13 @@ def page(origin: Origin, experiments: Sequence[Experiment], traces: Sequence[Tra
     ]
     sections.append(_section("layers", "Model, buffer and protocol", _layers(experiments)))
     sections += [_section(each.name, each.spec.title, _traces(each), label=each.name) for each in traces]
+    sections += [_section(each.name, each.spec.title, live_section(each), label=each.name) for each in live]
     body = joined(
         [
             _header(origin),
-            _overview(experiments),
-            _missing(experiments),
-            _contents(experiments, traces),
+            _overview(experiments, traces, live),
+            _missing(experiments, live),
+            _contents(experiments, traces, live),
             *sections,
         ]
     )
@@ -106,24 +113,61 @@ def _header(origin: Origin) -> Markup:
     )
 
 
-def _overview(experiments: Sequence[Experiment]) -> Markup:
+def _overview(experiments: Sequence[Experiment], traces: Sequence[Traces], live: Sequence[Live]) -> Markup:
     """What there is of results, in a sentence and in a table; what is missing has a list of its own."""
-    rows = []
-    for each in experiments:
-        spec = each.results.spec
-        if each.results.rows:
-            rows.append(
-                [
-                    tag("a", each.name, href=f"#{each.name}"),
-                    spec.title,
-                    _tally(each.findings),
-                    _what_differs(each),
-                    tag("span", spec.paper.source if spec.paper else "-", class_="soft"),
-                    tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
-                ]
-            )
+    rows = {each.name: _glance(each) for each in experiments if each.results.rows}
+    rows |= {each.name: _trace_glance(each) for each in traces if each.found}
+    rows |= {each.name: _live_glance(each) for each in live if each.rows}
     head = ["", "experiment", "agrees", "what differs, and why", "paper", "results"]
-    return tag("div", _summary(experiments), table(head, rows, words=len(head)), class_="overview")
+    found = [[tag("a", name, href=f"#{name}"), *rows[name]] for name in sorted(rows, key=_place)]
+    return tag("div", _summary(experiments), table(head, found, words=len(head)), class_="overview")
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Families in the order of the papers, then what is ours."""
+    return (_ORDER.index(name[0]) if name[0] in _ORDER else len(_ORDER), name)
+
+
+def _glance(each: Experiment) -> list[Content]:
+    spec = each.results.spec
+    findings = each.findings
+    told = [_off(number) for number in findings.off]
+    told += [f"{claim.says}: {claim.values}" for claim in findings.broken]
+    return [
+        spec.title,
+        _tally(findings.tally),
+        _what_differs(told, findings.differs),
+        tag("span", spec.paper.source if spec.paper else "-", class_="soft"),
+        tag("span", each.results.state, class_="good" if each.results.complete else "warn"),
+    ]
+
+
+def _trace_glance(each: Traces) -> list[Content]:
+    numbers = likeness(each.spec, each.found)
+    verdicts = [number.agrees for number in numbers if number.agrees is not None]
+    streams = sum(len(folder.streams) for folder in each.found)
+    caveats = [caveat for some in each.spec.sets if some.beside_paper for caveat in some.caveats]
+    return [
+        each.spec.title,
+        _tally((sum(verdicts), len(verdicts))),
+        _what_differs([_off(number) for number in numbers if number.agrees is False], caveats),
+        tag("span", each.spec.paper.source, class_="soft"),
+        tag("span", f"{streams} recordings", class_="good"),
+    ]
+
+
+def _live_glance(each: Live) -> list[Content]:
+    return [
+        each.spec.title,
+        _tally(each.tally),
+        _what_differs(off(each.missed), each.spec.differs if each.missed else ()),
+        tag("span", each.spec.source, class_="soft"),
+        tag("span", "live", class_="good"),
+    ]
+
+
+def _off(number: Number) -> str:
+    return f"{number.what}: {shown(number.paper)}, ours {shown(number.ours or 0)}"
 
 
 def _summary(experiments: Sequence[Experiment]) -> Markup:
@@ -132,27 +176,24 @@ def _summary(experiments: Sequence[Experiment]) -> Markup:
     agree, judged = (sum(tally[at] for tally in tallies) for at in (0, 1))
     return tag(
         "p",
-        f"{complete} of {len(experiments)} experiments have all their results. Of {judged} numbers and claims"
-        " of the papers that they say something about, ",
+        f"{complete} of {len(experiments)} simulated experiments have all their results. Of {judged} numbers"
+        " and claims of the papers that they say something about, ",
         tag("b", f"{agree} agree"),
         f" and {judged - agree} do not.",
     )
 
 
-def _what_differs(each: Experiment) -> Content:
+def _what_differs(off: Sequence[str], reasons: Sequence[str]) -> Content:
     """At a glance: numbers and claims that do not agree, and the first reason that is known."""
-    findings = each.findings
-    off = [f"{number.what}: {shown(number.paper)}, ours {shown(number.ours or 0)}" for number in findings.off]
-    off += [f"{claim.says}: {claim.values}" for claim in findings.broken]
     told = [*off[:_SHOWN], *([f"and {len(off) - _SHOWN} more"] if len(off) > _SHOWN else [])]
     parts: list[Content] = []
     if told:
         parts.append(tag("span", "; ".join(told), class_="warn"))
-    if findings.differs:
-        parts.append(tag("span", f"{'. ' if told else ''}{beginning(findings.differs[0])}", class_="soft"))
+    if reasons:
+        parts.append(tag("span", f"{'. ' if told else ''}{beginning(reasons[0])}", class_="soft"))
     elif told:
         parts.append(tag("span", ". No reason is known.", class_="soft"))
-    return joined(parts) if parts else tag("span", "nothing", class_="good")
+    return joined(parts) if parts else tag("span", "nothing differs", class_="good")
 
 
 def beginning(text: str) -> str:
@@ -167,21 +208,26 @@ def beginning(text: str) -> str:
     return f"{first} {rest[0]}" if rest and len(first) < _SHORT else first
 
 
-def _tally(findings: Findings) -> Content:
-    agree, total = findings.tally
+def _tally(tally: tuple[int, int]) -> Content:
+    agree, total = tally
     if not total:
         return "-"
     return tag("span", f"{agree} of {total}", class_="good" if agree == total else "warn")
 
 
-def _missing(experiments: Sequence[Experiment]) -> Markup:
-    lacking = [each for each in experiments if not each.results.complete]
-    if not lacking:
-        return Markup("")
+def _missing(experiments: Sequence[Experiment], live: Sequence[Live]) -> Markup:
     items = [
         joined([f"{each.name} ({each.results.state}): ", tag("code", each.command), _takes(each)])
-        for each in lacking
+        for each in experiments
+        if not each.results.complete
     ]
+    items += [
+        joined([f"{each.name} (not measured): ", tag("code", command(each))])
+        for each in live
+        if not each.rows
+    ]
+    if not items:
+        return Markup("")
     return tag("div", tag("b", "Without all results:"), listed(items), class_="absent", id="missing")
 
 
@@ -190,10 +236,11 @@ def _takes(each: Experiment) -> str:
     return f" (all of it: {time})" if time else ""
 
 
-def _contents(experiments: Sequence[Experiment], traces: Sequence[Traces]) -> Markup:
+def _contents(experiments: Sequence[Experiment], traces: Sequence[Traces], live: Sequence[Live]) -> Markup:
     entries = [(each.name, f"{each.name}: {each.results.spec.title}") for each in experiments]
     entries.append(("layers", "Model, buffer and protocol"))
     entries += [(each.name, f"{each.name}: {each.spec.title}") for each in traces]
+    entries += [(each.name, f"{each.name}: {each.spec.title}") for each in live]
     return tag("nav", tag("b", "Contents"), listed(tag("a", text, href=f"#{at}") for at, text in entries))
 
 
@@ -213,17 +260,21 @@ def _experiment(each: Experiment) -> Markup:
         parts.append(_absent(each))
     if findings.numbers:
         parts.append(
-            table(["the paper's numbers", "paper", "ours", "difference", ""], map(_number, findings.numbers))
+            table(
+                ["the paper's numbers", "paper", "ours", "difference", ""],
+                map(_number, findings.numbers),
+                stacked=True,
+            )
         )
     if findings.claims:
-        parts.append(table(["the paper's claims", "ours", ""], map(_claim, findings.claims)))
+        parts.append(table(["the paper's claims", "ours", ""], map(_claim, findings.claims), stacked=True))
     if findings.differs:
         parts += [tag("p", tag("b", "What differs, and why")), listed(findings.differs)]
     if results.rows and spec.report is not None:
         numbers = spec.paper.numbers if spec.paper else ()
         parts += [draw(plot, results.rows, numbers) for plot in spec.report.plots]
     if results.rows:
-        parts.append(_data(results.rows))
+        parts.append(_data(results.rows, shown_at_once=spec.report is not None and not spec.report.plots))
     return joined(parts)
 
 
@@ -250,18 +301,30 @@ def _verdict(verdict: bool | None, good: str, bad: str) -> Markup:
     return tag("span", good if verdict else bad, class_="good" if verdict else "bad")
 
 
-def _data(rows: Sequence[Row]) -> Markup:
-    """Every figure, for those who want to look."""
+def _data(rows: Sequence[Row], *, shown_at_once: bool) -> Markup:
+    """Every figure, for those who want to look, or where nothing else is to be seen."""
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in _INTERNAL]
     constant = [name for name in names if len({row.get(name) for row in rows}) == 1] if len(rows) > 1 else []
-    varying = [name for name in names if name not in constant]
+    varying = sorted(
+        (name for name in names if name not in constant), key=lambda name: not _words(rows, name)
+    )
     same = ", ".join(f"{name} = {_cell(rows[0].get(name))}" for name in constant)
     return tag(
         "details",
         tag("summary", f"All {len(rows)} rows"),
         *([tag("p", f"In every row: {same}.", class_="note")] if same else []),
-        table(varying, ([_cell(row.get(name)) for name in varying] for row in rows), words=0),
+        table(
+            varying,
+            ([_cell(row.get(name)) for name in varying] for row in rows),
+            words=sum(_words(rows, name) for name in varying),
+        ),
+        **({"open": "open"} if shown_at_once else {}),
     )
+
+
+def _words(rows: Sequence[Row], name: str) -> bool:
+    """Whether a column holds words, not numbers: these come first."""
+    return any(isinstance(row.get(name), str) for row in rows)
 
 
 def _cell(value: object) -> str:

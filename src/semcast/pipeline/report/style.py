@@ -58,6 +58,20 @@ figcaption { margin-bottom: .4rem; font-weight: 600; }
   .overview td:nth-child(4) { min-width: 0; }
   .panel-title, .legend { margin-left: 0 !important; }
 }
+@media (max-width: 600px) {
+  body { padding: .9rem; }
+  .overview table, .overview tbody { display: block; }
+  .overview thead { display: none; }
+  .overview tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--rule); }
+  .overview td { border: 0; }
+  .overview td:nth-child(2) { flex: 1; }
+  .overview td:nth-child(4) { flex: 1 0 100%; padding-top: 0; }
+  .stacked table, .stacked thead, .stacked tbody { display: block; }
+  .stacked tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--rule); }
+  .stacked th, .stacked td { border: 0; }
+  .stacked .word { flex: 1 0 100%; padding-bottom: 0; }
+  .stacked .number { flex: 1 1 4.5rem; text-align: left; }
+}
 nav ul { columns: 2; column-gap: 2rem; margin: .3rem 0; padding-left: 1.1rem; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--link); }
 svg text { font: 12px system-ui, "Segoe UI", "Noto Sans", sans-serif; }

@@ -9,6 +9,7 @@ import msgspec
 from semcast.pipeline.report import charts
 from semcast.pipeline.report.charts import Axes, Mark, Point, Series
 from semcast.pipeline.report.drawing import ALONE, figure, panel
+from semcast.pipeline.report.findings import Number
 from semcast.pipeline.report.markup import Content, Markup, joined, listed, table, tag
 from semcast.pipeline.report.numbers import percent, shown
 from semcast.pipeline.report.svg import COLOURS
@@ -66,6 +67,8 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paper: Paper
     rows: tuple[TraceRow, ...] = ()
     sets: tuple[TraceSet, ...] = ()
+    like: str = ""
+    """The recording that is most like the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,21 @@ def traces_section(spec: TraceSpec, found: Sequence[Recordings]) -> Markup:
     return joined(parts)
 
 
+def likeness(spec: TraceSpec, found: Sequence[Recordings]) -> tuple[Number, ...]:
+    """The paper's numbers, and those of the recording that is most like the paper's."""
+    streams = [each for folder in found for each in folder.streams if each.stream == spec.like]
+    return tuple(
+        Number(row.what, row.paper, _ours(row, each))
+        for each in streams
+        for row in spec.rows
+        if row.paper is not None
+    )
+
+
+def _ours(row: TraceRow, recording: Recording) -> float | None:
+    return recording.figures.get(row.figure) if row.figure else recording.reference.get(row.reference)
+
+
 def disagreements(recording: Recording) -> list[str]:
     """Figures that are not, to the third digit, those of the folder's reference."""
     return [
@@ -145,13 +163,7 @@ def _beside(spec: TraceSpec, found: Recordings) -> Markup:
     rows = []
     for row in spec.rows:
         paper = row.says or _shown(row.paper, share=row.percent)
-        ours = [
-            _shown(
-                each.figures.get(row.figure) if row.figure else each.reference.get(row.reference),
-                share=row.percent,
-            )
-            for each in found.streams
-        ]
+        ours = [_shown(_ours(row, each), share=row.percent) for each in found.streams]
         rows.append([row.what + (" †" if row.reference else ""), paper, *ours])
     note = tag("p", "† from the folder's reference profile, not computed here.", class_="note")
     return joined([table(["", "paper", *(each.stream for each in found.streams)], rows), note])

@@ -17,6 +17,17 @@ def register(spark: SparkSession | None = None) -> None:
     if session is None:
         raise RuntimeError("there is no Spark session: give one, register(spark)")
     session.dataSource.register(SemcastDataSource)
+    _make_active(session)
+
+
+def _make_active(session: SparkSession) -> None:
+    """Of what Python offers, Spark finds a sink only in the session that is active in the thread.
+
+    A thread that did not make the session has none.
+    """
+    jvm = getattr(session, "_jvm", None)  # a client of Spark Connect has none
+    if jvm is not None:
+        SparkSession._get_j_spark_session_class(jvm).setActiveSession(session._jsparkSession)
 
 
 def without_heartbeats(frame: DataFrame) -> DataFrame:
