@@ -6,7 +6,7 @@ Nothing is lost, and only timers make time pass.
 from collections.abc import Callable, Sequence
 
 from semcast.core import MemberId, Nanos
-from semcast.core.handover import Outgoing
+from semcast.core.outgoing import Outgoing
 from semcast.core.stack import Stack
 from semcast.lab import Counter, Forgetful, Lab, Seat, stateless
 

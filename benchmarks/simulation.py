@@ -21,8 +21,8 @@ SEEDS = 200
 
 def run() -> list[Row]:
     floor = _bare_events()
-    annotated = _deliveries(overwrites(0.5, 5, Random(1), Representation()))
-    unannotated = _deliveries(plain())
+    annotated = deliveries(overwrites(0.5, 5, Random(1), Representation()))
+    unannotated = deliveries(plain())
     started = time.perf_counter()
     broken = sum(bool(report.broken) for report in patrol("s-rm", range(SEEDS)))
     seconds = time.perf_counter() - started
@@ -34,7 +34,7 @@ def run() -> list[Row]:
     ]
 
 
-def _deliveries(contents: Iterator[Content]) -> float:
+def deliveries(contents: Iterator[Content]) -> float:
     """Deliveries a second of processor time."""
     scheduler = Scheduler()
     network = SwitchedNetwork(scheduler, Random(2), MEMBERS, Conditions())

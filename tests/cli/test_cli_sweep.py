@@ -23,7 +23,9 @@ def test_a_file_wins_over_a_bundled_spec(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_what_is_neither_is_refused_with_the_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SpecError, match=r"experiments/f2.toml: no such file, .* bundled specs: c1, f1, f2"):
+    with pytest.raises(
+        SpecError, match=r"experiments/f2.toml: no such file, .* bundled specs: c1, e1, e2, f1, f2"
+    ):
         spec_paths("experiments/f2.toml")
 
 

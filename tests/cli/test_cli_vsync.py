@@ -85,6 +85,7 @@ def test_send_where_there_is_no_group(capsys: pytest.CaptureFixture[str]) -> Non
         ["--order", "total"],
         ["--engine", "token", "--stack", "vsync"],
         ["--uniform"],
+        ["--compare", "--seconds", "0"],
     ],
     ids="-".join,
 )
@@ -99,3 +100,12 @@ def test_bench_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     members = json.loads(capsys.readouterr().out)["members"]
     assert [member["delivered"] for member in members] == [3002] * 3
+
+
+def test_bench_compares_with_a_hub(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--compare", "--seconds", "0.4", "--json"]) == 0
+    hub, zmq, *rings = json.loads(capsys.readouterr().out)
+    assert [ring["label"].startswith("Semcast ring") for ring in rings] == [True] * 3
+    for each in (hub, *rings, *([zmq] if "small" in zmq else [])):
+        assert each["whole"], each["label"]
+        assert min(each["small"], each["large"], each["three"], each["p50_us"]) > 0, each["label"]

@@ -50,8 +50,8 @@ def test_a_group_is_judged_while_it_runs(
         monkeypatch.setenv("SEMCAST_RECORD", str(tmp_path))
         assert main(["watch", name, "--for", "50ms", "--json"]) == 0
         assert lines(capsys)[-1]["processes"] == 2
-        assert main(["watch", "another group", "--for", "50ms", "--json"]) == 0
-        assert lines(capsys)[-1]["events"] == 0
+        assert main(["watch", "another group", "--for", "50ms", "--json"]) == 2
+        assert "no recordings of group another group, only of other groups" in capsys.readouterr().err
     assert main(["watch", str(tmp_path), "--every", "50ms"]) == 0, "all recordings are over"
     assert "nothing broken so far of" in capsys.readouterr().out
 
@@ -88,8 +88,28 @@ def test_what_is_asked_wrongly_is_said(tmp_path: Path, capsys: pytest.CaptureFix
     assert "no such folder; a group is found by its name where record= is set" in capsys.readouterr().err
     assert main(["watch", str(tmp_path), "--every", "often"]) == 2
     assert "--every = 'often' is not a duration" in capsys.readouterr().err
+    assert main(["watch", str(tmp_path), "--every", "0s"]) == 2
+    assert "--every 0s: 10ms at least" in capsys.readouterr().err
     (tmp_path / "a@0.journal").write_bytes(b"nonsense, and more of it")
     assert main(["watch", str(tmp_path)]) == 2
+
+
+def test_a_folder_without_recordings_is_not_called_sound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who watches the wrong folder is told so at once, and not that nothing is broken."""
+    assert main(["watch", str(tmp_path), "--for", "10ms"]) == 2
+    said = capsys.readouterr()
+    assert "no recordings: programs write them with join(..., record=" in said.err
+    assert "nothing was checked" in said.err
+    assert "broken" not in said.out
+    assert main(["watch", str(tmp_path), "--for", "10ms", "--json"]) == 2
+    capsys.readouterr()
+    (tmp_path / "run.parquet").write_bytes(b"")
+    assert main(["watch", str(tmp_path), "--for", "10ms"]) == 2
+    assert f"only histories: semcast check {tmp_path}" in capsys.readouterr().err
+    assert main(["watch", str(tmp_path / "run.parquet")]) == 2
+    assert f"a file; name its folder, {tmp_path}" in capsys.readouterr().err
 
 
 def test_a_journal_is_followed_through_torn_ends(tmp_path: Path) -> None:

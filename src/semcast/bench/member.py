@@ -1,7 +1,6 @@
 """One member of a benchmark: `python -m semcast.bench.member GROUP NUMBER CASE` prints its figures."""
 
 import asyncio
-import os
 import resource
 import struct
 import sys
@@ -44,12 +43,12 @@ class Bench:
 
     async def run(self) -> Figures:
         """Until all senders have ended."""
-        before = os.times()
+        before = time.process_time()
         reading = self._read_single() if self._case.reading == "single" else self._read_batches()
         await reading
         if self._sender is not None:
             await self._sender
-        used = os.times()
+        used = time.process_time() - before
         usage = resource.getrusage(resource.RUSAGE_SELF)
         ranked = sorted(self._latencies)
         purged = self._group.stats().stack.purged_delivery if isinstance(self._group, semcast.Group) else 0
@@ -59,7 +58,7 @@ class Bench:
             delivered=self._delivered,
             purged=purged,
             seconds=self._last - self._first,
-            cpu=used.user + used.system - before.user - before.system,
+            cpu=used,
             memory_mb=usage.ru_maxrss / 1024,
             latency_ms=(1e3 * ranked[len(ranked) // 2], 1e3 * ranked[len(ranked) * 99 // 100])
             if ranked

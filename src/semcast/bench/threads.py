@@ -1,6 +1,5 @@
 """A member of a benchmark without asyncio: reads one by one, and sends from a thread of its own."""
 
-import os
 import resource
 import struct
 import threading
@@ -20,21 +19,21 @@ AT_ONCE = 500
 def run(group: str, number: int, case: Case, settings: dict[str, Any]) -> Figures:
     """Send a share, and count what comes until everybody's last message has."""
     with blocking.join(group, **settings) as joined:
-        before = os.times()
+        before = time.process_time()
         sending = threading.Thread(target=_send, args=(joined, case))
         if number < case.senders:
             sending.start()
         delivered, seconds = _read(joined, case)
         if number < case.senders:
             sending.join()
-        used, usage = os.times(), resource.getrusage(resource.RUSAGE_SELF)
+        used, usage = time.process_time() - before, resource.getrusage(resource.RUSAGE_SELF)
         time.sleep(0.5)  # let the slower ones have the last messages before this one leaves
         return Figures(
             member=number,
             delivered=delivered,
             purged=joined.stats().stack.purged_delivery,
             seconds=seconds,
-            cpu=used.user + used.system - before.user - before.system,
+            cpu=used,
             memory_mb=usage.ru_maxrss / 1024,
             latency_ms=None,
             fresh_after=None,

@@ -3,6 +3,7 @@
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from semcast.bench import Case, Figures, measure
+from semcast.bench.compare import Missing, Standing, compare
 from semcast.bench.families import FAMILIES
 from semcast.bench.measuring import BenchError
 from semcast.cli.errors import UsageError
@@ -62,12 +64,26 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )
     parser.add_argument("--key-file", default="", help="encrypt with this keyring")
     parser.add_argument("--record", action="store_true", help="record all events, as record= does")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="instead, measure three members beside a hand-written TCP hub, and beside pyzmq where it is"
+        " installed; every message is stamped and unpacked",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.5, help="with --compare: length of a measurement (default: 1.5)"
+    )
+    parser.add_argument(
+        "--runs", type=int, default=1, help="with --compare: take the median of so many runs (default: 1)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure one case and show it."""
+    """Measure one case and show it, or compare."""
+    if args.compare:
+        return _run_comparison(args)
     if args.members < 1 or not 1 <= args.senders <= args.members:
         raise UsageError(f"--senders {args.senders}: between 1 and the {args.members} members")
     if args.messages < args.senders or args.size < 1 or args.items < 0 or args.rate < 0:
@@ -113,6 +129,45 @@ def run(args: argparse.Namespace) -> int:
     else:
         Console().print(_table(case, figures))
     return 0
+
+
+def _run_comparison(args: argparse.Namespace) -> int:
+    if args.seconds <= 0 or args.runs < 1:
+        raise UsageError("--seconds and --runs must be positive")
+    try:
+        found = compare(args.seconds, args.runs)
+    except BenchError as error:
+        Console(stderr=True).print(f"semcast bench: {error}", style="red")
+        return 1
+    if args.json:
+        print(json.dumps([msgspec.to_builtins(each) for each in found], indent=2))
+    else:
+        Console().print(comparison(found))
+    return 0
+
+
+def comparison(found: Sequence[Standing | Missing]) -> Table:
+    """Each beside the first of them, as a ratio."""
+    table = Table(title="3 members on this host; messages/s at the slowest (ratio to the first)")
+    columns = ("", "order", "64 B", "1 KiB", "three senders 1 KiB", "p50 / p99 us at 1,000/s", "CPU us, 64 B")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("", "order") else "right")
+    first = found[0]
+    for each in found:
+        if isinstance(each, Missing) or isinstance(first, Missing):
+            table.add_row(each.label, f"not installed: {each.package}" if isinstance(each, Missing) else "")
+            continue
+        rates = zip(
+            (each.small, each.large, each.three), (first.small, first.large, first.three), strict=True
+        )
+        table.add_row(
+            each.label + ("" if each.whole else " (lost messages)"),
+            each.order,
+            *[f"{rate:,.0f} ({rate / floor:.2f})" for rate, floor in rates],
+            f"{each.p50_us:,.0f} / {each.p99_us:,.0f} ({each.p50_us / first.p50_us:.2f})",
+            f"{each.cpu_us:.1f}",
+        )
+    return table
 
 
 def _table(case: Case, figures: list[Figures]) -> Table:

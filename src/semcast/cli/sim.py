@@ -282,10 +282,10 @@ def run_swarm(args: argparse.Namespace) -> int:
     fixed = flags_of(args.stack).fixed(args)
     reports = _patrol(args, seeds, fixed)
     broken = [report for report in reports if report.broken]
-    caught: dict[str, int | None] = {}
+    caught: dict[str, SeedReport | None] = {}
     if args.mutant is None and not args.no_mutants and not broken:
-        caught = _hunt(args, seeds, fixed)
-    missed = [name for name, seed in caught.items() if seed is None]
+        caught = _hunt(args, seeds, fixed, {report.seed: report.steps for report in reports})
+    missed = [name for name, report in caught.items() if report is None]
     if args.json:
         document = {
             "stack": args.stack,
@@ -293,7 +293,7 @@ def run_swarm(args: argparse.Namespace) -> int:
             "fixed": _again(args.stack, fixed).strip(),
             "seeds": [seeds.start, seeds.stop],
             "broken": {report.seed: report.broken for report in broken},
-            "mutants": caught,
+            "mutants": {name: None if report is None else report.seed for name, report in caught.items()},
         }
         print(json.dumps(document, indent=2))
     else:
@@ -321,16 +321,24 @@ def _patrol(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> list
     return reports
 
 
-def _hunt(args: argparse.Namespace, seeds: range, fixed: Fixed | None) -> dict[str, int | None]:
-    caught: dict[str, int | None] = {}
+def _hunt(
+    args: argparse.Namespace, seeds: range, fixed: Fixed | None, steps: dict[int, int]
+) -> dict[str, SeedReport | None]:
+    caught: dict[str, SeedReport | None] = {}
     with _progress(Console(stderr=True)) as progress:
         family = FAMILIES.of(args.stack)
         mutants = [name for name, mutant in family.mutants.items() if mutant.by_chance]
-        task = progress.add_task("mutants", total=len(mutants))
-        for name, report in hunt(args.stack, seeds, mutants, fixed, jobs=args.jobs):
-            progress.advance(task)
-            caught[name] = None if report is None else report.seed
+        task = progress.add_task(f"mutants: {', '.join(mutants[:1])}", total=len(mutants))
+        for name, report in hunt(args.stack, seeds, mutants, fixed, jobs=args.jobs, steps=steps):
+            caught[name] = report
+            following = mutants[len(caught) : len(caught) + 1]
+            progress.update(task, advance=1, description=f"mutants: {', '.join(following)}")
     return caught
+
+
+def _how(found: SeedReport) -> str:
+    """What a table says besides the seed."""
+    return ", does not end" if found.broken[0].startswith("does not end") else ""
 
 
 def _show_swarm(
@@ -338,7 +346,7 @@ def _show_swarm(
     fixed: Fixed | None,
     count: int,
     broken: list[SeedReport],
-    caught: dict[str, int | None],
+    caught: dict[str, SeedReport | None],
 ) -> None:
     console = Console(highlight=False)
     what = args.stack if args.mutant is None else f"{args.stack} as mutant {args.mutant}"
@@ -354,6 +362,6 @@ def _show_swarm(
         table = Table(title="Broken on purpose")
         table.add_column("mutant")
         table.add_column("caught at seed", justify="right")
-        for name, seed in caught.items():
-            table.add_row(name, "NOT CAUGHT" if seed is None else str(seed))
+        for name, found in caught.items():
+            table.add_row(name, "NOT CAUGHT" if found is None else f"{found.seed}{_how(found)}")
         console.print(table)

@@ -142,8 +142,9 @@ def sweep_specs(
     from semcast.pipeline.sweep.sweep import run_sweep  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    summaries = []
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+    summaries: list[Summary] = []
+    console = Console(stderr=True)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         for spec in specs:
             task = progress.add_task(spec.name, total=len(spec.cells))
             if fresh:
@@ -161,6 +162,9 @@ def sweep_specs(
             except StoreError as error:
                 raise UsageError(str(error)) from error
             summaries.append(summary)
+            if not console.is_terminal:  # a file has no bar: the end of each sweep tells how far it is
+                done = f"{len(summaries)} of {len(specs)}"
+                console.print(f"{done}: {spec.name}, {summary.ran} simulations in {summary.seconds:.1f} s")
     return summaries
 
 

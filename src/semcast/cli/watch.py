@@ -15,6 +15,12 @@ from semcast.group.errors import ConfigurationError
 from semcast.group.settings import parse_duration, resolve
 from semcast.history import HistoryError
 from semcast.history.files import needs_pyarrow
+from semcast.history.journal import SUFFIX
+
+_SILENT = 30.0
+"""Seconds without an event that are worth a word: a process that was killed never ends its recording."""
+_OFTEN = 0.01
+"""Seconds between two looks, at least."""
 
 if TYPE_CHECKING:
     from semcast.cli.watching import FolderLook, Watched
@@ -48,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         every = parse_duration(args.every, "--every") / SECOND
         limit = None if args.limit is None else parse_duration(args.limit, "--for") / SECOND
+        if every < _OFTEN:
+            raise UsageError(f"--every {args.every}: {_OFTEN * 1000:.0f}ms at least")
         path, group = _folder(args.what)
     except ConfigurationError as error:
         raise UsageError(str(error)) from error
@@ -55,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     say = _Json() if args.json else _Text()
     end = None if limit is None else time.monotonic() + limit
     broken = 0
+    waiting = False
     try:
         while True:
             for found in folder.look():
@@ -62,6 +71,9 @@ def run(args: argparse.Namespace) -> int:
                 say.violation(found)
             look = folder.told()
             say.progress(look)
+            if not look.processes and not waiting:
+                waiting = True
+                print(f"semcast watch: {_nothing_there(path, group)}; waiting for some", file=sys.stderr)
             if broken and not args.keep_going:
                 break
             over = look.processes > 0 and look.running == 0 and look.unread == 0
@@ -72,14 +84,28 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt:
         look = folder.told()
+    if not look.processes:
+        raise UsageError(f"{_nothing_there(path, group)}: nothing was checked")
     say.end(look, broken)
     return 1 if broken else 0
+
+
+def _nothing_there(path: Path, group: str) -> str:
+    """That there are no recordings to follow, and what may be wrong."""
+    whose = f" of group {group}" if group else ""
+    if any(path.glob("*.parquet")):
+        return f"{path}: no recordings{whose} that are still written, only histories: semcast check {path}"
+    if group and any(path.glob(f"*{SUFFIX}")):
+        return f"{path}: no recordings{whose}, only of other groups"
+    return f"{path}: no recordings{whose}: programs write them with join(..., record={str(path)!r})"
 
 
 def _folder(what: str) -> tuple[Path, str]:
     path = Path(what)
     if path.is_dir():
         return path, ""
+    if path.is_file():
+        raise UsageError(f"{what}: a file; name its folder, {path.parent}")
     record = resolve({}).record
     if record and Path(record).is_dir():
         return Path(record), what
@@ -95,6 +121,7 @@ class _Text:
     def __init__(self) -> None:
         self._live = sys.stdout.isatty()
         self._checked: tuple[str, ...] = ()
+        self._silent = False
 
     def violation(self, found: "Watched") -> None:
         """At once."""
@@ -108,14 +135,16 @@ class _Text:
             self._clear()
             print(f"checking {', '.join(look.judged)}", flush=True)
         suspected = f", {look.suspected} suspected" if look.suspected else ""
+        silent = f", silent for {look.silent:.0f} s" if look.running and look.silent >= _SILENT else ""
         text = (
-            f"{look.events:,} events of {look.processes} processes ({look.running} running),"
+            f"{look.events:,} events of {look.processes} processes ({look.running} running{silent}),"
             f" judged {look.lag:.1f} s after they were recorded, {look.unread:,} bytes to read{suspected}"
         )
         if self._live:
             print(f"\r\033[K{text}", end="", flush=True)
-        elif look.new:
+        elif look.new or (silent and not self._silent):
             print(text, flush=True)
+        self._silent = bool(silent)
 
     def end(self, look: "FolderLook", broken: int) -> None:
         """What came of it."""

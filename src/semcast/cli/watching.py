@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from semcast.core.ids import SECOND, Nanos
 from semcast.history import HistoryError
 from semcast.history.events import GroupInfo
 from semcast.history.following import Following
@@ -25,6 +26,8 @@ class FolderLook(msgspec.Struct, frozen=True):
     """Processes whose recordings are not over."""
     lag: float
     """Seconds since the oldest of the new events was recorded: so late they are judged."""
+    silent: float
+    """Seconds since the newest event was recorded."""
     unread: int
     """Bytes that came while this look went on."""
     judged: tuple[str, ...]
@@ -57,6 +60,7 @@ class Folder:
         self._other: set[Path] = set()
         self._new = 0
         self._oldest = 0
+        self._newest = 0
 
     def look(self) -> Iterator[Watched]:
         """Judge what came since the last look. Raises HistoryError where a journal is damaged."""
@@ -79,6 +83,7 @@ class Folder:
             watch = self._watch(journal.info.run, info)
             self._new += len(events)
             self._oldest = min(self._oldest or events[0].at, events[0].at)
+            self._newest = max(self._newest, events[-1].at)
             for alarm in watch.feed(events):
                 yield Watched(journal.info.run, info.name, alarm)
         if journal.ended and not before and journal.info is not None:
@@ -102,9 +107,14 @@ class Folder:
             self._new,
             len(journals),
             sum(not each.ended for each in journals),
-            max(0.0, (time.time_ns() - self._oldest) / 1e9) if self._new else 0.0,
+            _since(self._oldest) if self._new else 0.0,
+            _since(self._newest) if self._newest else 0.0,
             sum(max(0, each.unread()) for each in journals),
             tuple(sorted({name for each in watches for name in each.judged})),
             sum(each.suspected for each in watches),
             sum(each.size() for each in watches),
         )
+
+
+def _since(at: Nanos) -> float:
+    return max(0.0, (time.time_ns() - at) / SECOND)

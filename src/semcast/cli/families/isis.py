@@ -18,6 +18,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--resilience",
         help="isis: members that must have a message before its effects leave: safe, all, or a number",
     )
+    parser.add_argument(
+        "--clients",
+        action=argparse.BooleanOptionalAction,
+        help="isis: whether groups have clients; without it the seed draws that",
+    )
 
 
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +36,7 @@ def variant(args: argparse.Namespace) -> IsisVariant:
     if args.policy not in (None, *known):
         raise UsageError(f"--policy {args.policy}: of isis there are {', '.join(known)}")
     policy = None if args.policy is None else Policy(args.policy)
-    return IsisVariant(policy=policy, resilience=args.resilience)
+    return IsisVariant(policy=policy, resilience=args.resilience, clients=args.clients)
 
 
 def _scenario(args: argparse.Namespace, scenario: Scenario) -> Scenario:
@@ -50,15 +55,16 @@ def again(fixed: Fixed) -> str:
     """What to type to get this variant again."""
     assert isinstance(fixed, IsisVariant)
     policy = "" if fixed.policy is None else f" --policy {fixed.policy.value}"
-    return policy + ("" if fixed.resilience is None else f" --resilience {fixed.resilience}")
+    clients = {None: "", True: " --clients", False: " --no-clients"}[fixed.clients]
+    return policy + ("" if fixed.resilience is None else f" --resilience {fixed.resilience}") + clients
 
 
 FAMILIES.register(
     Family(
         name="isis",
-        run=Flags(("resilience",), _add_run),
+        run=Flags(("resilience", "clients"), _add_run),
         scenario=_scenario,
-        swarm=Flags(("policy", "resilience"), _add_swarm),
+        swarm=Flags(("policy", "resilience", "clients"), _add_swarm),
         fixed=variant,
         again=again,
     )
