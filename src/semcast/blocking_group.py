@@ -420,7 +420,7 @@ class BlockingGroup:
     async def _open(self) -> Group:
         group = await self._begin()
         group.called_by(lambda: _THREAD.get() or threading.get_ident())
-        group.wake_reader = self._arrived.set
+        group.wake_by(self._arrived.set)
         group.run_handlers(self._handlers.run)
         return await group
 

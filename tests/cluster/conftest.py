@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.standalone import Cluster
+from tests.lacking import lacking
 from tests.pipeline.killing import QUICKLY
-from tests.tools import lacking
 
 from semcast.pipeline.session import spark_session
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.daemon.processes import PATIENCE
-from tests.tools import lacking
+from tests.lacking import lacking
 
 
 class Browser:

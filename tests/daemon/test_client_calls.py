@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from tests.daemon.hosting import WEB, Hosted
 from tests.daemon.processes import CLIENTS, PATIENCE, DaemonProcess, finished, program
-from tests.tools import lacking
+from tests.lacking import lacking
 
 import semcast
 from semcast.core.ids import MemberId

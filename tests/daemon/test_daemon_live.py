@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 
 import pytest
 from tests.daemon.processes import CLIENTS, PATIENCE, SENDS, STAYS, DaemonProcess, finished, program
-from tests.tools import lacking
+from tests.lacking import lacking
 
 import semcast
 from semcast import blocking

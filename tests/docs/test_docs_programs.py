@@ -21,11 +21,12 @@ ELSEWHERE = {
     "docs/adding-a-stack.md": "tests/docs/test_docs.py",
     "docs/calls.md": "tests/calls/test_calls_docs.py",
     "docs/domains.md": "tests/domains/test_domain_docs.py",
+    "docs/streaming.md": "tests/pipeline/test_pipeline_stream_docs.py",
     "docs/patterns.md": "tests/patterns/test_patterns_docs.py",
     "docs/testing-your-application.md": "tests/testing/test_testing_docs.py",
     "docs/tutorial.md": "tests/group/test_tutorial.py",
 }
-HERE = ("agreed-views", "daemon", "database", "index", "logs", "patterns", "security", "server", "streaming")
+HERE = ("agreed-views", "daemon", "database", "index", "logs", "patterns", "security", "server")
 Program = Callable[..., Any]
 
 
@@ -197,9 +198,3 @@ def test_a_sealed_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
                 wrapped(fragment.replace("192.0.2.7", f"10.0.0.{number}") + "    await asyncio.sleep(2)\n"),
             )
         world.wait()
-
-
-def test_a_stream() -> None:
-    pytest.importorskip("pyspark")
-    [program] = blocks("streaming")
-    assert callable(defined(program)["copy_large_orders"])

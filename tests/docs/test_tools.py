@@ -1,7 +1,7 @@
 """Where the tools are promised, a test that lacks one fails; elsewhere it is skipped."""
 
 import pytest
-from tests.tools import EVERYTHING, lacking
+from tests.lacking import EVERYTHING, lacking
 
 
 def test_a_tool_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,8 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
-from tests.live.lab import causal
+import pytest
+from tests.live.lab import causal, styled
 from tests.live.lab.hosts import Lan
 
 from semcast.history import read_history
@@ -23,10 +24,14 @@ async def _answered(process: Process, times: int) -> None:
         times -= line.startswith(b"complete")
 
 
-def test_who_is_cut_off_comes_back_and_the_recording_holds(tmp_path: Path) -> None:
-    key = new_key(Cipher.AES_256_GCM)
-    keys, records = tmp_path / "keys.toml", tmp_path / "records"
+def _keys(folder: Path) -> Path:
+    key, keys = new_key(Cipher.AES_256_GCM), folder / "keys.toml"
     save_keyring(keys, Keyring([key], key.id), replace=False)
+    return keys
+
+
+def test_who_is_cut_off_comes_back_and_the_recording_holds(tmp_path: Path) -> None:
+    keys, records = _keys(tmp_path), tmp_path / "records"
 
     async def run(lan: Lan) -> None:
         programs = {
@@ -59,4 +64,41 @@ def test_who_is_cut_off_comes_back_and_the_recording_holds(tmp_path: Path) -> No
     verdicts = {verdict.property: verdict for verdict in check(history)}
     assert not [str(verdict) for verdict in verdicts.values() if verdict.status is Status.VIOLATED]
     for name in ("domain_causal_delivery", "domain_total_order", "domain_one_fate"):
+        assert verdicts[name].status is Status.HOLDS
+
+
+@pytest.mark.parametrize("policy", ["conservative", "full", "blocks"])
+def test_clients_and_a_server_are_cut_off_and_come_back(tmp_path: Path, policy: str) -> None:
+    """c is a server, y a client; the others go on without them, and everybody is there again afterwards."""
+    keys, records = _keys(tmp_path), tmp_path / "records"
+
+    async def run(lan: Lan) -> None:
+        programs = {
+            name: await asyncio.create_subprocess_exec(
+                *lan.at(name),
+                *(sys.executable, str(styled.__file__), name, policy, str(records), str(keys)),
+                stdin=PIPE,
+                stdout=PIPE,
+            )
+            for name in "abcxy"
+        }
+        try:
+            async with asyncio.timeout(90):
+                await asyncio.gather(*(_answered(program, 3) for program in programs.values()))
+                lan.partition("abx", "cy")
+                await asyncio.gather(*(_answered(programs[name], 5) for name in "abx"))
+                lan.heal()
+                await asyncio.gather(*(_answered(program, 3) for program in programs.values()))
+                await asyncio.gather(*(program.communicate(b"") for program in programs.values()))
+        finally:
+            for program in programs.values():
+                if program.returncode is None:
+                    program.kill()
+        assert [program.returncode for program in programs.values()] == [0] * 5
+
+    with Lan("abcxy") as lan:
+        asyncio.run(run(lan))
+    verdicts = {verdict.property: verdict for verdict in check(read_history(records))}
+    assert not [str(verdict) for verdict in verdicts.values() if verdict.status is Status.VIOLATED]
+    for name in ("domain_causal_delivery", "domain_one_fate", "client_views", "client_agreement"):
         assert verdicts[name].status is Status.HOLDS

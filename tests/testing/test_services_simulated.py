@@ -2,12 +2,15 @@
 
 import asyncio
 from functools import partial
+from itertools import count
+from random import Random
 
 import pytest
 
 import semcast
 from semcast import blocking
 from semcast.testing import Program, World, swarm, trouble
+from semcast.testing.process import Process
 
 FOUNDERS = ["a", "b", "c"]
 
@@ -51,6 +54,37 @@ def test_a_subscriber_that_is_killed_goes_on_where_it_was(world: World) -> None:
         "none is lost; one that was not acknowledged may come twice"
     )
     world.check()
+
+
+def logged(seed: int) -> list[str]:
+    """All that happens where a shop's orders are logged, and logger and warehouse crash."""
+    world = World(seed=seed, hosts=["log", "shop", "warehouse"], loss=0.02, jitter=0.001)
+    packed: list[int] = []
+    world.start("log", logger)
+    world.start("shop", shop, 20)
+    world.start("warehouse", warehouse, packed, 20)
+    world.sleep(2)
+    for host in ("warehouse", "log"):
+        world.crash(host)
+        world.sleep(0.5)
+        world.restart(host)
+    trouble(world, 5, ["loss", "pause"])
+    world.sleep(20)
+    world.check()
+    return [*world.trace(), str(packed)]
+
+
+def test_with_loggers_one_seed_is_one_run_and_another_seed_another() -> None:
+    first = logged(21)
+    assert len(first) > 20
+    assert logged(21) == first
+    assert logged(22) != first
+
+
+def test_chance_from_elsewhere_would_be_seen_with_loggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = count()  # goes on from one run to the next
+    monkeypatch.setattr(Process, "chance", lambda _process: Random(next(numbers)))
+    assert logged(21) != logged(21)
 
 
 @swarm(seeds=4)

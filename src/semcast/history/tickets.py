@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from semcast.core.handover import Outgoing
+from semcast.core.outgoing import Outgoing
 
 
 class Tickets:

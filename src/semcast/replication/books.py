@@ -5,7 +5,7 @@ server works is what is applied when it starts again.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -51,8 +51,8 @@ class Rebuilt(NamedTuple):
 class Books:
     """What one server knows."""
 
-    requests_kind: type[Requests] = Requests
-    colours_kind: type[Colours] = Colours
+    requests_kind: ClassVar[type[Requests]] = Requests
+    colours_kind: ClassVar[type[Colours]] = Colours
 
     def __init__(self) -> None:
         self.server: Server | None = None

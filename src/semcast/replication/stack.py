@@ -17,10 +17,11 @@ from semcast.core.events import (
     Unblocked,
     ViewChange,
 )
+from semcast.core.heldback import HeldBack
 from semcast.core.ids import MAX_NUMBER, SECOND, MemberId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.outbox import Frame, Outbox, Timer
-from semcast.core.stack import HeldBack, Stack
+from semcast.core.stack import Stack
 from semcast.core.statistics import Statistics
 from semcast.core.views import View
 from semcast.replication import outside, pull

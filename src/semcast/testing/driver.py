@@ -60,6 +60,8 @@ class TurnDriver:
         place.woken = True
         self._plan(0)
 
+    push = wake
+
     def close(self) -> None:
         """Nobody is driven any more."""
 

@@ -17,10 +17,10 @@ from semcast.core.events import (
     Unconfirmed,
     ViewChange,
 )
-from semcast.core.handover import Outgoing
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
-from semcast.core.turn import Watcher
+from semcast.core.outgoing import Outgoing
+from semcast.core.watchers import Watcher
 from semcast.history import Recorder
 from semcast.history.tickets import Tickets
 

@@ -1,7 +1,7 @@
 """Hosts in network namespaces, for tests: skipped, saying why, where there are none."""
 
 import pytest
-from tests.tools import lacking
+from tests.lacking import lacking
 
 from semcast.chaos import network
 from semcast.chaos.network import NoNamespacesError
