@@ -9,7 +9,7 @@ from semcast.core.ids import MILLISECOND
 from semcast.obsolescence import Purging
 from semcast.protocols.semantic import Settings
 from semcast.protocols.semantic.frames import Data, Gossip, Notice, Request
-from semcast.sim.mutants.semantic import PurgeAnnouncedEarly, PurgeWithoutSafety
+from semcast.sim.mutants.semantic import PurgeAnnouncedEarly, PurgeWithoutSafety, SafetyCountsReceived
 
 SETTINGS = Settings(buffer_messages=10)
 
@@ -67,6 +67,23 @@ def test_a_retransmission_buffer_waits_for_safety(make_lab: Any) -> None:
     lab.carry()
     make_safe(lab, "p", "q")
     assert [batch.payloads for batch in p.buffers.retained[0]] == [[b"new"], [b"other"]]
+
+
+@pytest.mark.parametrize(
+    ("stack", "kept"), [(None, [b"m1", b"m2", b"m3"]), (SafetyCountsReceived, [b"m2", b"m3"])]
+)
+def test_a_message_behind_a_gap_does_not_count_as_queued(
+    make_lab: Any, stack: Any, kept: list[bytes]
+) -> None:
+    """4.3.2: who received m3 without m1 and m2 does not vouch for it, so p keeps the m1 that m3 replaces."""
+    lab = make_lab("pqr", SETTINGS) if stack is None else make_lab("pqr", SETTINGS, stack)
+    for payload, annotation in ((b"m1", Item("x")), (b"m2", None), (b"m3", Item("x"))):
+        lab.multicast("p", payload, annotation)
+    lab.members["p"]._track(lab.now)
+    lab.carry(lambda _s, dest, frame: dest == "q" and isinstance(frame, Data) and frame.first == 3)
+    make_safe(lab, "p", "q")
+    retained = lab.members["p"].buffers.retained[0]
+    assert [payload for batch in retained for payload in batch.payloads] == kept
 
 
 def test_appendix_a2_first_scenario(make_lab: Any) -> None:

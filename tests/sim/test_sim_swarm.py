@@ -129,7 +129,7 @@ CAUGHT_AT = {
     ("replication", "agreed-instead-of-safe"): 60,
     ("replication", "half-is-enough"): 8,
     ("replication", "reds-by-id"): 4,
-    ("s-rm", "safety-counts-received"): 46,
+    ("s-rm", "safety-counts-received"): 189,
     ("lightweight", "operations-untagged"): 234,
     ("lightweight", "census-without-flush"): 28,
     ("lightweight", "placed-when-ordered"): 40,
