@@ -61,6 +61,35 @@ class Handover:
         receives: whether the application is given anything at all.
     """
 
+    __slots__ = (
+        "_handed",
+        "_handed_bytes",
+        "_limit",
+        "_limit_bytes",
+        "_missed",
+        "_rest",
+        "_stateless_upto",
+        "_taken",
+        "_taken_bytes",
+        "answers",
+        "awaited",
+        "backlog",
+        "backlogs",
+        "commands",
+        "discarded",
+        "hooks",
+        "leaving",
+        "mailbox",
+        "members_wanted",
+        "more",
+        "outgoing",
+        "overflowing",
+        "overflows",
+        "reading",
+        "renewed",
+        "skipped",
+    )
+
     reading_kind: ClassVar[type[Reading]] = Reading
 
     def __init__(

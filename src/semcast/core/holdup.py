@@ -10,6 +10,11 @@ _MOST = 64
 class Holdup:
     """Told by turns what the stack says; may be read from any thread."""
 
+    __slots__ = (
+        "now",
+        "spent",
+    )
+
     def __init__(self) -> None:
         self.now: tuple[HeldBack, Nanos] | None = None
         """What holds this member back, and since when."""

@@ -67,6 +67,23 @@ class Mailbox:
         most_bytes: of a list, about: the next one is shorter where the last was larger.
     """
 
+    __slots__ = (
+        "_came",
+        "_expected",
+        "_in_hand",
+        "_most",
+        "_most_bytes",
+        "_most_lists",
+        "_pace",
+        "_taken",
+        "_taken_at",
+        "_taken_bytes",
+        "_went",
+        "asked",
+        "lists",
+        "want",
+    )
+
     def __init__(self, lists: int = _LISTS, most: int = _MOST, most_bytes: int = _MOST_BYTES) -> None:
         self.want = min(_FIRST, most)
         """How many messages the next list should have, at most."""

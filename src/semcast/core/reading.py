@@ -28,6 +28,29 @@ class Reading:
         receives: whether it wants to be given anything.
     """
 
+    __slots__ = (
+        "_full_since",
+        "_idle_since",
+        "_mailbox",
+        "_queue_bytes",
+        "_queue_messages",
+        "_receives",
+        "_refused",
+        "_refused_at",
+        "_seen_refusal",
+        "_seen_takes",
+        "_stalled",
+        "_takes",
+        "_waiters",
+        "answers_first",
+        "calm",
+        "closing",
+        "reader",
+        "receives",
+        "skipping",
+        "stalled",
+    )
+
     def __init__(self, mailbox: Mailbox, queue_messages: int, queue_bytes: int, *, receives: bool) -> None:
         self.reader = Reader()
         """What the stack sees of it. Written by turns."""

@@ -80,6 +80,28 @@ class Turn:
         certificates: where the stack notes them, for a watcher that records.
     """
 
+    __slots__ = (
+        "_calls",
+        "_looked_at",
+        "_minority",
+        "_out",
+        "_refused",
+        "_renew",
+        "_see_deliveries",
+        "_see_events",
+        "_see_multicast",
+        "_tickets",
+        "_watchers",
+        "_world",
+        "first_view",
+        "handover",
+        "holdup",
+        "left",
+        "member",
+        "settled",
+        "stack",
+    )
+
     def __init__(
         self,
         member: MemberId,

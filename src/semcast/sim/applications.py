@@ -135,6 +135,18 @@ class Reader:
         answers: messages with which it answers each one of others.
     """
 
+    __slots__ = (
+        "_answered",
+        "_each",
+        "_handover",
+        "answers",
+        "goes_on",
+        "me",
+        "position",
+        "replicas",
+        "view",
+    )
+
     def __init__(self, handover: Handover, *, observe: bool, transfers: bool, answers: int = 0) -> None:
         self.view: View | None = None
         self.position = 0

@@ -44,6 +44,20 @@ class Chronicle:
         transfers: whether states are handed over: then they are the same at the beginning of a view.
     """
 
+    __slots__ = (
+        "_announces",
+        "_application",
+        "_asked",
+        "_certificates",
+        "_ledger",
+        "_member",
+        "_recorder",
+        "_stats",
+        "_stop",
+        "certificates",
+        "watches_buffers",
+    )
+
     def __init__(
         self,
         member: MemberId,

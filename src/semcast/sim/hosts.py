@@ -63,6 +63,34 @@ class Surroundings(msgspec.Struct, frozen=True):
 class Host:
     """One process on one machine: its stack, its application, and what they do to the world."""
 
+    __slots__ = (
+        "_chronicle",
+        "_codec",
+        "_cpu",
+        "_disk",
+        "_free_at",
+        "_gather",
+        "_high_water",
+        "_inbox",
+        "_mailbox",
+        "_most",
+        "_much",
+        "_network",
+        "_numbers",
+        "_running",
+        "_scheduler",
+        "_sends",
+        "_timers",
+        "_turn",
+        "_wake_planned",
+        "after_turn",
+        "application",
+        "crashed",
+        "number",
+        "started",
+        "stats",
+    )
+
     def __init__(
         self,
         number: int,

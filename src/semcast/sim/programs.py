@@ -36,6 +36,20 @@ class Application(ABC):
         delay: how long it takes for a message.
     """
 
+    __slots__ = (
+        "_free_at",
+        "_mailbox",
+        "_planned",
+        "_scheduler",
+        "_stats",
+        "delay",
+        "handover",
+        "nudge",
+        "reader",
+        "stopped",
+        "writer",
+    )
+
     def __init__(
         self,
         handover: Handover,
@@ -120,6 +134,8 @@ class Application(ABC):
 class Asker(Application):
     """One thing at a time: it asks for a message when it has time, and makes the next when one was sent."""
 
+    __slots__ = ()
+
     def before_turn(self, now: Nanos) -> None:
         """It would deal with a list at once, unless it is busy or has planned to ask."""
         if self.delay == 0 and not self._planned and self._free_at <= now:
@@ -173,6 +189,12 @@ class Program(Application):
 
     While the task that reads waits, it reads nothing.
     """
+
+    __slots__ = (
+        "_habit",
+        "_over",
+        "_single",
+    )
 
     def __init__(
         self,

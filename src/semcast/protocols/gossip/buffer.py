@@ -100,6 +100,17 @@ class GossipBuffer:
         over: streams that are: what anybody has of them is on a logger's disk.
     """
 
+    __slots__ = (
+        "_ages",
+        "_count",
+        "_kept",
+        "_logged",
+        "_most",
+        "_old",
+        "_over",
+        "_rounds",
+    )
+
     def __init__(
         self,
         rounds: int,

@@ -49,6 +49,24 @@ def _nobody(_gossiper: MemberId, _number: int) -> None:
 class Desk:
     """Serves peers, and asks the logger. What asks peers is in `lbrm.py`, `pbcast.py` and `rpbcast.py`."""
 
+    __slots__ = (
+        "_limit",
+        "buffer",
+        "fetched",
+        "hear_of",
+        "idle",
+        "logged",
+        "logger",
+        "me",
+        "members",
+        "out",
+        "peers",
+        "receiver",
+        "round",
+        "settings",
+        "stats",
+    )
+
     buffer_kind: ClassVar[type[GossipBuffer]] = GossipBuffer
     logged_kind: ClassVar[type[LoggedNumbers]] = LoggedNumbers
 

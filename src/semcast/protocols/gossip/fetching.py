@@ -34,6 +34,15 @@ _OLD = 64
 class Fetching:
     """What one member asks its logger for between rounds."""
 
+    __slots__ = (
+        "_before",
+        "_desk",
+        "_each",
+        "_most",
+        "_streams",
+        "behind",
+    )
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._streams = desk.receiver.streams

@@ -28,6 +28,11 @@ for good."""
 class IdleMarks:
     """What idle senders said last."""
 
+    __slots__ = (
+        "_marks",
+        "_sum",
+    )
+
     def __init__(self) -> None:
         self._marks: dict[MemberId, int] = {}
         self._sum = 0

@@ -28,6 +28,19 @@ class Incoming:
         fetching: asks for what is old.
     """
 
+    __slots__ = (
+        "_begins_anywhere",
+        "_desk",
+        "_fetching",
+        "_me",
+        "_receiver",
+        "_repair",
+        "_roster",
+        "_session",
+        "_settings",
+        "_stats",
+    )
+
     def __init__(
         self, desk: Desk, session: Session, roster: Roster, repair: Repair, fetching: Fetching
     ) -> None:

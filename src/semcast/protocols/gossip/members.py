@@ -10,7 +10,9 @@ Without a `presence` period membership is fixed: the list that members begin wit
 """
 
 from collections.abc import Container, Iterable
+from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 from semcast.core.events import ViewChange
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
@@ -49,6 +51,34 @@ class Entry:
         return int.from_bytes(blake2b(data.encode(), digest_size=16).digest())
 
 
+class _Listed(NamedTuple):
+    """A list of members, as all that begin with it know them. Who learns of a change makes a copy first."""
+
+    entries: dict[str, Entry]
+    members: tuple[MemberId, ...]
+    """Sorted."""
+
+
+@lru_cache(maxsize=4)
+def _listed(members: tuple[MemberId, ...], loggers: frozenset[str]) -> _Listed:
+    """In a simulation a thousand members begin with the same thousand: they share one list.
+
+    Whoever is given a frame looks there first; so it is at hand, and not a thousand lists in turn.
+    """
+    first = {member.name: member for member in members}
+    entries = {name: _first_entry(member, loggers) for name, member in first.items()}
+    return _Listed(entries, tuple(sorted(first.values())))
+
+
+def _first_entry(member: MemberId, loggers: frozenset[str]) -> Entry:
+    return Entry(member, Standing.LOGGER if member.name in loggers else Standing.MEMBER, 0)
+
+
+def _is_same(former: Entry | None, entry: Entry) -> bool:
+    """Whether nothing has changed but when it was heard."""
+    return former is not None and former.member == entry.member and former.standing is entry.standing
+
+
 class Roster:
     """The members that this one knows of, itself among them.
 
@@ -59,6 +89,24 @@ class Roster:
         peers: told whom there is to choose from.
         logger: whether this one is a logger.
     """
+
+    __slots__ = (
+        "_digest",
+        "_disowned",
+        "_entries",
+        "_failed",
+        "_fixed",
+        "_initial",
+        "_listed",
+        "_loggers",
+        "_look_at",
+        "_me",
+        "_peers",
+        "_settings",
+        "_told",
+        "changed",
+        "regions",
+    )
 
     def __init__(
         self,
@@ -74,20 +122,26 @@ class Roster:
         self._peers = peers
         self.regions = Regions(settings.region, peers)
         self._fixed = not settings.presence
-        self._entries: dict[str, Entry] = {}
         self._digest = 0
         self._look_at: Nanos = 0
         self._failed: set[MemberId] = set()
         self._disowned: set[str] = set()  # loggers that are forgotten
         self._loggers: dict[str, MemberId] | None = None
-        first = {member.name: member for member in members if member.name != me.name}
-        self._entries[me.name] = Entry(me, Standing.LOGGER if logger else Standing.MEMBER, 0)
         loggers = frozenset(settings.loggers if settings.logs else ())
-        for name, member in first.items():
-            self._entries[name] = Entry(member, Standing.LOGGER if name in loggers else Standing.MEMBER, 0)
+        mine = Entry(me, Standing.LOGGER if logger else Standing.MEMBER, 0)
+        self._listed = (
+            _listed(tuple(members), loggers) if self._fixed else None
+        )  # as long as it is all there is
+        if self._listed is not None and _is_same(self._listed.entries.get(me.name), mine):
+            self._entries = self._listed.entries
+        else:
+            self._listed = None
+            first = {member.name: member for member in members if member.name != me.name}
+            self._entries = {me.name: mine}
+            self._entries |= {name: _first_entry(member, loggers) for name, member in first.items()}
         for entry in () if self._fixed else self._entries.values():
             self._count(entry, 1)
-        peers.begin(first.values())
+        peers.begin([each.member for name, each in self._entries.items() if name != me.name])
         self._initial: Container[str] = self._entries if self._fixed else frozenset(self._entries)
         self._told = View(0, ())
         self.changed = True
@@ -104,8 +158,13 @@ class Roster:
         """Everybody that is known to be there. Other members may have another view with the same number."""
         if not self.changed:
             return self._told
-        there = sorted(each.member for each in self._entries.values() if each.standing is not Standing.GONE)
-        return View(self._told.id + 1, tuple(there), representative=None if self._fixed else self._me)
+        return View(self._told.id + 1, self._there(), representative=None if self._fixed else self._me)
+
+    def _there(self) -> tuple[MemberId, ...]:
+        if self._listed is not None:
+            return self._listed.members
+        entries = self._entries.values()
+        return tuple(sorted(each.member for each in entries if each.standing is not Standing.GONE))
 
     @property
     def told(self) -> View:
@@ -121,7 +180,9 @@ class Roster:
         self._failed.clear()
         return ViewChange(
             view,
-            joined=tuple(member for member in view.members if member not in before),
+            joined=tuple(member for member in view.members if member not in before)
+            if before
+            else view.members,
             left=tuple(sorted(before - now - failed)),
             failed=tuple(sorted(failed)),
         )
@@ -238,9 +299,13 @@ class Roster:
 
     def _put(self, entry: Entry) -> None:
         former = self._entries.get(entry.member.name)
+        if self._fixed and _is_same(former, entry):
+            return  # nobody asks when it was heard
+        if self._listed is not None:
+            self._entries, self._listed = dict(self._entries), None
         self._entries[entry.member.name] = entry
         if former is not None:
-            if former.member == entry.member and former.standing is entry.standing:
+            if _is_same(former, entry):
                 return
             self._count(former, -1)
         self._count(entry, 1)
@@ -306,5 +371,5 @@ class Roster:
                     self._failed.add(each.member)
 
     def _spare(self, now: Nanos) -> None:
-        for each in self._entries.values():
+        for each in () if self._fixed else self._entries.values():
             each.heard_at = now

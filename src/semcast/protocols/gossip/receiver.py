@@ -37,6 +37,32 @@ SKIPPED = 4096
 class Receiver:
     """The receiving side of a member."""
 
+    __slots__ = (
+        "_durable",
+        "_eager",
+        "_handed",
+        "_lagging",
+        "_me",
+        "_most",
+        "_named",
+        "_opened",
+        "_out",
+        "_queued",
+        "_senders",
+        "_settings",
+        "_stalled",
+        "_stats",
+        "_taken",
+        "_through",
+        "_total",
+        "ended",
+        "is_over",
+        "lost",
+        "queue",
+        "streams",
+        "unread",
+    )
+
     stream_kind: ClassVar[type[Stream]] = Stream
 
     def __init__(self, me: MemberId, settings: GossipSettings, stats: Statistics, out: Outbox) -> None:
