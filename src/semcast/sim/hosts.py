@@ -83,6 +83,7 @@ class Host:
         "_timers",
         "_turn",
         "_wake_planned",
+        "_watches_buffers",
         "after_turn",
         "application",
         "crashed",
@@ -126,6 +127,7 @@ class Host:
         self.application.nudge = self._nudge
         self._mailbox = self.application.handover.mailbox
         self._chronicle = self._watched(member, around)
+        self._watches_buffers = self._chronicle.watches_buffers
         self._turn = self._turns(member, stack, around.renew)
         self._network.attach(number, self._receive)
 
@@ -382,7 +384,7 @@ class Host:
         if self._sends:
             sends, self._sends = self._sends, []
             self._transmit(now, sends)
-        if self._chronicle.watches_buffers:
+        if self._watches_buffers:
             held = self.stack.buffered()
             if held > self._high_water:
                 self._high_water = held

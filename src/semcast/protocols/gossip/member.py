@@ -6,7 +6,7 @@ whom it follows up on is for the session to say.
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.confirming import Asked, Confirming
@@ -153,7 +153,6 @@ class Member(Stack):
     def _assemble_handlers(self) -> None:
         """Who deals with what."""
         self._handlers: dict[type[Frame], Handler] = {
-            Data: self.incoming.on_data,
             Idle: self._on_idle,
             Notice: lambda _now, source, frame: self.incoming.on_notice(source, frame),
             Gossip: self._on_gossip,
@@ -299,6 +298,9 @@ class Member(Stack):
             return
         if source.name == self._me.name and source > self._me:
             self._yield_to(source)
+            return
+        if kind is Data:  # as most are: no table of this member's own has to be looked up
+            self.incoming.on_data(now, source, cast("Data", frame))
             return
         handler = self._handlers.get(kind)
         if handler is None and self.roster.is_logger(source):

@@ -47,13 +47,10 @@ class Receiver:
         "_named",
         "_opened",
         "_out",
-        "_queued",
         "_senders",
         "_settings",
         "_stalled",
         "_stats",
-        "_taken",
-        "_through",
         "_total",
         "ended",
         "is_over",
@@ -77,7 +74,6 @@ class Receiver:
         self._out = out
         self.queue = PurgingBuffer(settings.purging)
         """What waits for the program."""
-        self._queued: dict[MemberId, int] = {}  # messages of each stream in the queue
         self.lost: dict[tuple[MemberId, str], Spans] = {}
         """What will not come, by stream and cause, and the program has not been told."""
         self._opened = 0
@@ -85,10 +81,8 @@ class Receiver:
         self._senders: list[MemberId] = []  # of all open streams, sorted
         self._lagging: dict[MemberId, Stream] = {}  # all of which something may be missing, and some others
         self._stalled: dict[MemberId, Stream] = {}  # those that wait for room in the queue
-        self._taken: dict[MemberId, int] = {}  # the last of each that was handed over
-        self._handed: deque[tuple[int, MemberId, int]] = deque()  # with how many there were by then
+        self._handed: deque[tuple[int, Stream, int]] = deque()  # the last of each list, and how many by then
         self._total = 0  # messages that were handed over
-        self._through: dict[MemberId, int] = {}  # the last of each that the program is done with
         self.is_over: Callable[[MemberId], None] = _ignore
         """To be told that a stream is over, and all of it settled here."""
         self.unread: Callable[[], int] = _nothing
@@ -112,15 +106,12 @@ class Receiver:
         stream.lagging = self._lagging
         self._opened += 1
         stream.number = self._opened
-        self._taken[sender] = self._through[sender] = start
         self._out.deliver(Note("start", sender=sender, seq=start, level=level))
         return stream
 
     def finish(self, sender: MemberId) -> None:
         """A stream is over, and all of it is settled here."""
         stream = self.streams.pop(sender)
-        self._taken.pop(sender, None)
-        self._through.pop(sender, None)
         self.end(sender, stream.next)
         self._lagging.pop(sender, None)
         self._stalled.pop(sender, None)
@@ -158,29 +149,30 @@ class Receiver:
 
     def through(self, sender: MemberId) -> int:
         """The program is through with everything up to there, or will never be given it."""
-        if self._queued.get(sender) or self._through[sender] < self._taken[sender]:
-            return self._through[sender]
-        return self.streams[sender].next
+        stream = self.streams[sender]
+        return stream.through if stream.queued or stream.through < stream.taken else stream.next
 
     def was_taken(self, sender: MemberId, seq: int) -> bool:
         """Whether the program may be through with a stream up to there."""
-        return seq <= self._taken.get(sender, 0)
+        stream = self.streams.get(sender)
+        return seq <= (0 if stream is None else stream.taken)
 
     def acknowledge(self, sender: MemberId, seq: int) -> None:
         """It says that it is."""
-        self._through[sender] = max(self._through[sender], seq)
+        stream = self.streams[sender]
+        stream.through = max(stream.through, seq)
 
     def _see_what_was_taken(self) -> None:
         """Without a word, a program is through with what it took."""
         handed, taken = self._handed, self._total - self.unread()
         while handed and handed[0][0] <= taken:
-            _, sender, last = handed.popleft()
-            if sender in self._through:
-                self._through[sender] = last
+            _, stream, last = handed.popleft()
+            stream.through = last
 
     def waits_for(self, sender: MemberId) -> bool:
         """Whether messages of a stream wait for the program."""
-        return sender in self._queued
+        stream = self.streams.get(sender)
+        return stream is not None and stream.queued > 0
 
     # In
 
@@ -287,15 +279,18 @@ class Receiver:
 
     def deliver(self, most: int) -> list[Batch]:
         """Hand over what waits, and take in what waits behind it."""
-        batches, explicit = self.queue.pop(most), self._settings.explicit
+        batches, explicit, streams = self.queue.pop(most), self._settings.explicit, self.streams
         for batch in batches:
-            sender, count = batch.sender, len(batch.payloads)
-            self._taken[sender] = last = batch.first + count - 1
+            count = len(batch.payloads)
             self._total += count
-            if not explicit:
-                self._handed.append((self._total, sender, last))
-            self._leave(sender, count)
             self._stats.delivered += count
+            stream = streams.get(batch.sender)
+            if stream is None:
+                continue  # it is over: nobody asks any more how far the program has come with it
+            stream.queued -= count
+            stream.taken = last = batch.first + count - 1
+            if not explicit:
+                self._handed.append((self._total, stream, last))
         if batches and self._stalled:
             stalled, self._stalled = self._stalled, {}
             for stream in sorted(stalled.values(), key=_number):
@@ -307,12 +302,12 @@ class Receiver:
         return sum([stream.holds for stream in self._lagging.values()])
 
     def _enqueue(self, stream: Stream, batch: Batch) -> None:
-        sender, count, queued = stream.sender, len(batch.payloads), self._queued
+        count = len(batch.payloads)
         if self._eager and batch.items is not None:
             self.queue.extend(batch.singles())
         else:
             self.queue.add(batch)
-        queued[sender] = queued.get(sender, 0) + count
+        stream.queued += count
         stream.settle(batch.first + count - 1)
         if self._eager:  # else nothing is purged before there is no room
             self._tell_purged()
@@ -321,14 +316,9 @@ class Receiver:
         for purged in self.queue.take_purged():
             self._out.deliver(purged)
             self._stats.purged_delivery += purged.count
-            self._leave(purged.sender, purged.count)
-
-    def _leave(self, sender: MemberId, count: int) -> None:
-        left = self._queued[sender] - count
-        if left:
-            self._queued[sender] = left
-        else:
-            del self._queued[sender]
+            stream = self.streams.get(purged.sender)
+            if stream is not None:
+                stream.queued -= purged.count
 
 
 def _sender(stream: Stream) -> MemberId:

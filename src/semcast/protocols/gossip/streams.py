@@ -40,9 +40,12 @@ class Stream:
         "last",
         "next",
         "number",
+        "queued",
         "sender",
         "skipped",
         "start",
+        "taken",
+        "through",
     )
 
     def __init__(self, sender: MemberId, start: int) -> None:
@@ -64,6 +67,12 @@ class Stream:
         """Whether a logger is closing it: then only logs are believed."""
         self.number = 0
         """Streams are numbered as they were opened."""
+        self.queued = 0
+        """Messages that wait for the program."""
+        self.taken = start
+        """The last that was handed over."""
+        self.through = start
+        """The last that the program is known to be done with."""
         self.lagging: dict[MemberId, Stream] = {}
         """Where a stream enters itself when something of it may be missing."""
         self._gaps = False  # whether there may be anything in the next two, or in `skipped`
