@@ -23,6 +23,15 @@ class Branch(NamedTuple):
     """The host there, where that is all there is."""
 
 
+class Hop(NamedTuple):
+    """The next link on the way to somewhere."""
+
+    node: int
+    """At its other end."""
+    link: Link
+    latency: Nanos
+
+
 class RoutedNetwork(Network):
     """Hosts sit at nodes of a topology; a multicast crosses each link of its tree once.
 
@@ -69,6 +78,7 @@ class RoutedNetwork(Network):
         self._roots = [each[0][0] if len(each) == 1 else node for node, each in enumerate(self._neighbours)]
         self._parents: dict[int, list[int | None]] = {}  # by root, as needed
         self._branches: dict[int, list[list[Branch]]] = {}  # of every node, by root
+        self._hops: dict[tuple[int, int], Hop] = {}  # from a node towards a root, or from a root to a place
 
     def disturb_link(self, a: int, b: int, loss: float) -> None:
         """Of those between two nodes."""
@@ -90,12 +100,20 @@ class RoutedNetwork(Network):
         if place == node:
             self._land(packet, dest)
             return
-        root = self._roots[place]
+        root, scheduler = self._roots[place], self._scheduler
+        way = node, (place if node == root else root)
+        step, link, latency = self._hops.get(way) or self._hop(way, place, root)
+        through = self._cross(link, scheduler.now, packet.size, 1)
+        if through is not None:
+            scheduler.at(through + latency, self._pass_on, packet, step, dest)
+
+    def _hop(self, way: tuple[int, int], place: int, root: int) -> Hop:
+        """Worked out once. A site with a single wire is no root, so that no two ways have the same name."""
+        node = way[0]
         step = place if node == root else self._tree(root)[node]
         assert step is not None, "the topology is connected"
-        through = self._cross(self.links[node, step], self._scheduler.now, packet.size, 1)
-        if through is not None:
-            self._scheduler.at(through + self._latency[node, step], self._pass_on, packet, step, dest)
+        hop = self._hops[way] = Hop(step, self.links[node, step], self._latency[node, step])
+        return hop
 
     # To all others
 

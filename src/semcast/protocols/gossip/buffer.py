@@ -10,12 +10,16 @@ would leave the asker with neither.
 
 from collections import deque
 from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
 from semcast.core.annotations import Enumeration, Item, KEnumeration
 from semcast.core.ids import MemberId
 from semcast.core.messages import Batch
 from semcast.protocols.gossip.spans import Span
 from semcast.protocols.gossip.streamruns import StreamRuns
+
+_NOTHING: dict[Any, int] = {}
+"""Of streams without annotations, which are most at any time; nothing is ever added to it."""
 
 
 class Kept:
@@ -25,8 +29,8 @@ class Kept:
 
     def __init__(self) -> None:
         self.messages = StreamRuns()
-        self._latest: dict[str, int] = {}
-        self._replaced: dict[int, int] = {}
+        self._latest: dict[str, int] = _NOTHING
+        self._replaced: dict[int, int] = _NOTHING
 
     def add(self, batch: Batch) -> bool:
         """Keep messages that are not here, and see what they replace; returns whether they were not."""
@@ -38,6 +42,8 @@ class Kept:
 
     def _see_what_is_replaced(self, batch: Batch) -> None:
         seq, annotation = batch.first, batch.annotation
+        if self._latest is _NOTHING:
+            self._latest, self._replaced = {}, {}
         if batch.items is not None:
             for each, item in enumerate(batch.items, seq):
                 self._update(each, item)
@@ -123,7 +129,7 @@ class GossipBuffer:
         self._logged = logged
         self._over = over
         self._kept: dict[MemberId, Kept] = {}
-        self._ages: deque[tuple[int, Batch]] = deque()
+        self._ages: deque[tuple[int, deque[Batch]]] = deque()  # by round
         self._old: dict[MemberId, list[Batch]] = {}  # old enough, and not logged
         self._count = 0
 
@@ -138,7 +144,9 @@ class GossipBuffer:
             kept = self._kept[sender] = Kept()
         if kept.add(batch):
             self._count += len(batch.payloads)
-            self._ages.append((number, batch))
+            if not self._ages or self._ages[-1][0] != number:
+                self._ages.append((number, deque()))
+            self._ages[-1][1].append(batch)
             if self._count > self._most:
                 self._forget(number)
 
@@ -160,7 +168,10 @@ class GossipBuffer:
         """The oldest leave: because of their age, or because there are too many."""
         ages = self._ages
         while ages and (ages[0][0] + self._rounds <= number or self._count > self._most):
-            self._let_go(ages.popleft()[1])
+            batches = ages[0][1]
+            self._let_go(batches.popleft())
+            if not batches:
+                ages.popleft()
 
     def _let_go(self, batch: Batch) -> None:
         """Messages that are old enough leave, as far as they are logged."""

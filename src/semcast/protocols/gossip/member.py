@@ -153,7 +153,6 @@ class Member(Stack):
     def _assemble_handlers(self) -> None:
         """Who deals with what."""
         self._handlers: dict[type[Frame], Handler] = {
-            Idle: self._on_idle,
             Notice: lambda _now, source, frame: self.incoming.on_notice(source, frame),
             Gossip: self._on_gossip,
             Digest: self._on_digest,
@@ -299,8 +298,11 @@ class Member(Stack):
         if source.name == self._me.name and source > self._me:
             self._yield_to(source)
             return
-        if kind is Data:  # as most are: no table of this member's own has to be looked up
+        if kind is Data:  # most are one of these two: nothing has to be looked up
             self.incoming.on_data(now, source, cast("Data", frame))
+            return
+        if kind is Idle:
+            self.desk.mark_idle(now, source, cast("Idle", frame).seq)
             return
         handler = self._handlers.get(kind)
         if handler is None and self.roster.is_logger(source):
@@ -322,9 +324,6 @@ class Member(Stack):
             if source != self._me and not self._left:
                 self.finding.on_looking(now, source)
         return True
-
-    def _on_idle(self, now: Nanos, source: MemberId, frame: Idle) -> None:
-        self.desk.mark_idle(now, source, frame.seq)
 
     def _on_digest(self, now: Nanos, source: MemberId, frame: Digest) -> None:
         self.finding.compare(now, source, frame)
