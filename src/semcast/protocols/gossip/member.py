@@ -6,7 +6,7 @@ whom it follows up on is for the session to say.
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from semcast.core.annotations import Annotation, Item
 from semcast.core.confirming import Asked, Confirming
@@ -298,11 +298,11 @@ class Member(Stack):
         if source.name == self._me.name and source > self._me:
             self._yield_to(source)
             return
-        if kind is Data:  # most are one of these two: nothing has to be looked up
-            self.incoming.on_data(now, source, cast("Data", frame))
+        if isinstance(frame, Data):  # most are one of these two: nothing has to be looked up
+            self.incoming.on_data(now, source, frame)
             return
-        if kind is Idle:
-            self.desk.mark_idle(now, source, cast("Idle", frame).seq)
+        if isinstance(frame, Idle):
+            self.desk.mark_idle(now, source, frame.seq)
             return
         handler = self._handlers.get(kind)
         if handler is None and self.roster.is_logger(source):
