@@ -17,6 +17,7 @@ from semcast.sim.mutants import (
     replication,
     ring,
     semantic,
+    sessions,
     vsync,
     vsync_ends,
     vsync_flow,
@@ -184,6 +185,7 @@ _LOGGERS: dict[str, Mutant] = {
 
 MUTANTS["gateway"] = {
     "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten),
+    "last-keys-forgotten": Mutant(logger=gossip_loggers.LastKeysForgotten),
     "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch),
     "published-twice": Mutant(logger=gossip_loggers.PublishedTwice),
     "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch),
@@ -191,6 +193,8 @@ MUTANTS["gateway"] = {
     "stages-forgotten": Mutant(logger=gossip_loggers.StagesForgotten),
     "staged-before-synced": Mutant(logger=gossip_loggers.StagedBeforeSynced, by_chance=False),
 }
+
+MUTANTS["sessions"] = {**sessions.MUTANTS}
 
 MUTANTS["source"] = {**reading.MUTANTS}
 
