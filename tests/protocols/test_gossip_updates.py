@@ -4,7 +4,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocols.gossiplab import GossipLab
 
@@ -251,6 +251,7 @@ NAMES = st.text(min_size=1, max_size=20)
 RUNS = st.lists(st.tuples(NAMES, st.binary(max_size=30)), min_size=1, max_size=20)
 
 
+@settings(deadline=None)
 @given(RUNS, st.integers(1, 1 << 40))
 def test_a_run_is_on_the_wire_what_it_was(updates: list[tuple[str, bytes]], first: int) -> None:
     payloads = [payload for _, payload in updates]
