@@ -218,6 +218,8 @@ MUTANTS["rpbcast"] = {
     "fences-who-leaves": Mutant(gossip.FencesWhoLeaves, by_chance=False),
     "counts-one-logger-twice": Mutant(gossip.CountsOneLoggerTwice),
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
+    "no-idle-heartbeat": Mutant(gossip.NoIdleHeartbeat, by_chance=False),
+    "hash-without-salt": Mutant(gossip.HashWithoutSalt, by_chance=False),
     **gossip_sponsors.MUTANTS,
     **_LOGGERS,
 }

@@ -7,12 +7,13 @@ import msgspec
 from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
-from semcast.core.outbox import Frame
+from semcast.core.outbox import Frame, Timer
 from semcast.protocols.gossip import Member, Protocol
 from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Closed, Confirm, Entry, Gossip, Inquire, Known, Reported
 from semcast.protocols.gossip.from_logger import FromLogger
+from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.member import REPAIRS
 from semcast.protocols.gossip.members import Roster
@@ -24,6 +25,10 @@ from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.session import Session
 from semcast.protocols.gossip.spans import Span, Spans
 from semcast.protocols.gossip.streams import Stream
+from semcast.protocols.gossip.timers import GossipTimer
+
+EIGHT_BITS = 1
+"""Bytes of a hash that collides soon."""
 
 
 class _PrintedStream(Stream):
@@ -294,6 +299,30 @@ class FencesWhoLeaves(Member):
     """Takes itself for put out if the end of its stream comes before the farewell that it asked for."""
 
     from_logger_kind = _FencesAll
+
+
+class NoIdleHeartbeat(Member):
+    """3.1, 5.1: never says which number it gave last: nobody misses a last message that was lost."""
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        if timer is not GossipTimer.HEARTBEAT:
+            super().on_timer(now, timer)
+
+
+class _Unsalted(IdleMarks):
+    def hash(self, gossiper: MemberId, number: int) -> bytes | None:  # noqa: ARG002
+        found = super().hash(MemberId("anybody"), 0)
+        return None if found is None else found[:EIGHT_BITS]
+
+
+class _UnsaltedDesk(Desk):
+    idle_kind = _Unsalted
+
+
+class HashWithoutSalt(Member):
+    """R-18: hashes of what idle senders said, here of 8 bits, collide for ever if they do once."""
+
+    desk_kind = _UnsaltedDesk
 
 
 class _CredulousRoster(Roster):
