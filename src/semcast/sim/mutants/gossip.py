@@ -343,6 +343,21 @@ class _CountedTwice(LoggedNumbers):
         return super().learn(log, given) and super().learn(again, given)
 
 
+class _LostCount(LoggedNumbers):
+    def learn(self, log: MemberId, upto: Iterable[Entry]) -> bool:
+        return super().learn(MemberId(log.name), upto)
+
+
+class _FaithfulDesk(Desk):
+    logged_kind = _LostCount
+
+
+class CountsLostDisks(Member):
+    """Takes what was on the disk of a logger for logged after that disk was lost."""
+
+    desk_kind = _FaithfulDesk
+
+
 class _CountingDesk(Desk):
     logged_kind = _CountedTwice
 
