@@ -341,6 +341,11 @@ class Ledger:
         """When a process ended, if that was recorded; else the latest moment at which it can have."""
         return min((row.at for row in self._rows[process] if row.kind in GONE), default=latest)
 
+    def sent_before_admission(self, session: Session, process: MemberId) -> int:
+        """The last number that one of its incarnations gave before a logger knew of the session."""
+        own = [row for row in self._rows[process] if row.kind is Kind.DELIVER and row.sender == process]
+        return max((row.last for row in own if row.at < session.admitted_at), default=0)
+
     def unaware(self, session: Session, stream: MemberId) -> bool:
         """Whether a session began after a disk was lost, with a log that knew nothing of a stream.
 
