@@ -9,6 +9,7 @@ import pytest
 from semcast.core import Annotation, Enumeration, Item, KEnumeration, MemberId, MessageId, View
 from semcast.history import (
     GroupInfo,
+    History,
     HistoryError,
     RunInfo,
     converted,
@@ -89,6 +90,51 @@ def test_runs_go_to_files_of_their_own(tmp_path: Path) -> None:
     assert found[0] == plain
     assert [read_history(path).info for path in found[1:]] == [each.info for each in read_histories(live)]
     assert all(C in read_history(path).info.cut_off for path in found[1:])
+
+
+def test_journals_of_a_run_may_be_named_one_by_one_and_lie_in_several_folders(tmp_path: Path) -> None:
+    """Processes on two hosts write to two folders. One is not cut off because the other is elsewhere."""
+    live, one, two = tmp_path / "live", tmp_path / "one", tmp_path / "two"
+    for folder in (live, one):
+        write(folder, A).close(99)
+        write(folder, C).close(99)
+    for folder in (live, two):
+        write(folder, B).close(99)
+    whole = read_history(live)
+    assert whole.info.cut_off == ()
+    for number, paths in enumerate([[live], sorted(live.iterdir()), [one, two], [live, *live.iterdir()]]):
+        (path,) = converted(paths, tmp_path / str(number))
+        assert read_history(path).info == whole.info
+        assert same_rows(read_history(path), whole)
+
+
+def test_folders_are_searched_to_the_bottom(tmp_path: Path) -> None:
+    """Whoever names a folder is not told that all holds while half of it was not read."""
+    write(tmp_path / "runs", A).close(99)
+    write(tmp_path / "runs" / "below" / "deep", B, info=RunInfo("other", LIVE.groups)).close(99)
+    write(tmp_path / "runs" / ".hidden", B, info=RunInfo("hidden", LIVE.groups)).close(99)
+    write(tmp_path / "runs", MemberId("_c"), info=RunInfo("third", LIVE.groups)).close(99)
+    found = converted([tmp_path / "runs"], tmp_path / "new")
+    assert {read_history(path).info.run for path in found} == {"run", "other", "third"}
+    assert {history.info.run for history in read_histories(tmp_path / "runs")} == {"run", "other", "third"}
+
+
+def test_a_journal_without_a_header_is_of_the_runs_beside_it(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    write(runs / "one", A).close(99)
+    (runs / "one" / "c-0.journal").write_bytes(b"semc")
+    write(runs / "two", B, info=RunInfo("other", LIVE.groups)).close(99)
+    (runs / "two" / "d-0.journal").write_bytes(b"semc")
+    found = [read_history(path) for path in converted([runs / "one", runs / "two"], tmp_path / "new")]
+    cut_off = {history.info.run: history.info.cut_off for history in found}
+    assert cut_off == {"run": (B, C), "other": (A, C, MemberId("d"))}
+    assert {each.info.run: each.info.cut_off for each in read_histories(runs)} == cut_off
+
+
+def same_rows(one: History, other: History) -> bool:
+    return one.processes == other.processes and all(
+        list(one.of(process)) == list(other.of(process)) for process in one.processes
+    )
 
 
 def test_parquet_files_beside_journals_go_with_them(tmp_path: Path) -> None:

@@ -121,8 +121,9 @@ def test_a_run_may_be_spread_over_files_in_any_order(history: History, random: o
         rows = list(range(table.num_rows))
         random.shuffle(rows)  # type: ignore[attr-defined]
         for number, part in enumerate([rows[::2], rows[1::2]]):
-            pq.write_table(table.take(pa.array(part, pa.int64())), Path(folder, f"{number}.parquet"))
-        assert same(read_history(Path(folder)), history)
+            (parts := Path(folder, "parts")).mkdir(exist_ok=True)
+            pq.write_table(table.take(pa.array(part, pa.int64())), parts / f"{number}.parquet")
+        assert same(read_history(parts), history)
 
 
 def small_history(run: str, cuts: list[int]) -> History:

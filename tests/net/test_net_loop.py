@@ -1,6 +1,7 @@
 """A loop: whoever wakes it while it makes up its mind to sleep is heard; and tenants that share a thread."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Collection
@@ -195,6 +196,55 @@ def test_who_is_interrupted_in_a_turn_of_its_own_is_told_so() -> None:
     with pytest.raises(KeyboardInterrupt):
         push_until_it_runs_here(tenant, loop)
     assert tenant.ended.wait(5)
+    loop.close()
+
+
+class Interrupted(Noting):
+    """Ctrl-C comes in the middle of its turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = self.whole = 0
+        self.signals: list[int] = []
+
+    def run(self, now: Nanos, ready: Collection[int]) -> None:
+        super().run(now, ready)
+        self.begun += 1
+        if threading.current_thread() is threading.main_thread():
+            for number in self.signals:
+                signal.raise_signal(number)
+        self.whole += 1
+
+
+def test_a_turn_of_the_application_ends_before_it_is_interrupted() -> None:
+    tenant = Interrupted()
+    loop = started(tenant)
+    push_until_it_runs_here(tenant, loop)
+    tenant.where.clear()
+    tenant.signals = [signal.SIGINT]
+    with pytest.raises(KeyboardInterrupt):
+        push_until_it_runs_here(tenant, loop)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    tenant.where.clear()
+    tenant.signals = []
+    push_until_it_runs_here(tenant, loop)  # it goes on
+    loop.close()
+    assert (tenant.error, tenant.whole) == (None, tenant.begun)
+
+
+def test_all_handlers_are_called_after_a_turn_although_one_raises() -> None:
+    called = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _frame: called.append(number))
+    tenant = Interrupted()
+    loop = started(tenant)
+    tenant.signals = [signal.SIGINT, signal.SIGUSR1]
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            push_until_it_runs_here(tenant, loop)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert called == [signal.SIGUSR1]
+    assert tenant.error is None
     loop.close()
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from semcast.cli import main as program
 from semcast.cli import verify as command
 from semcast.cli.errors import JobError
 from semcast.cli.spark import spark_failures
-from semcast.history import HistoryError
+from semcast.core import MemberId
+from semcast.history import HistoryError, Kind, RunInfo, read_histories, record_crash
+from semcast.history.journal import JournalWriter, SentRow
 from semcast.pipeline import executors, session, writing
 from semcast.pipeline.failures import ClusterError, told
 from semcast.pipeline.fetching import fetch
@@ -27,11 +30,24 @@ from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.session import at_once, spark_session
 from semcast.pipeline.sweep import jobtags
 from semcast.pipeline.sweep.spec import Spec, planned
-from semcast.pipeline.sweep.sweep import run_sweep
+from semcast.pipeline.sweep.sweep import run_sweep, store_of
 from semcast.pipeline.verify import Options, Report, Verdict, survey, verify
+from semcast.pipeline.verify.batches import over_row_groups
 from semcast.pipeline.writing import write_table
+from semcast.sim.experiments import Cell, Result
 from semcast.specs import Status
 
+WRITING = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from semcast.pipeline import writing
+with writing._appearing(Path(sys.argv[1])) as part:
+    writing._write(pa.table({"x": [1]}), part)
+    print(part, flush=True)
+    sys.stdin.read()
+"""
+A = MemberId("a")
 SETTINGS = """
 import json
 from semcast.pipeline.session import at_once, spark_session
@@ -82,6 +98,65 @@ class TestOutput:
             assert pq.read_table(tmp_path / "a table").num_rows == rows
         assert [path.name for path in tmp_path.iterdir()] == ["a table"]
 
+    def test_a_sweep_at_a_uri_goes_on_with_what_is_missing(
+        self, interpreted: SparkSession, viewed: str
+    ) -> None:
+        """Outcomes are written and read by Spark; of a cell that ran again the good one counts."""
+
+        def figure(cell: Cell) -> Result:
+            if cell["seed"] == 2 and not cell.get("mended"):
+                raise ValueError("broken")
+            return {"twice": 2 * int(cell["seed"])}
+
+        def mended(cell: Cell) -> Result:
+            return figure({**cell, "mended": True})
+
+        spec = Spec("seeds", "f3", "", planned("f3", [{"seed": seed} for seed in range(4)]), None)
+        first = run_sweep(interpreted, spec, viewed, function=figure, limit=3)
+        assert (first.ran, first.left, first.ok) == (3, 1, 2)
+        second = run_sweep(interpreted, spec, viewed, function=mended, retry=True)
+        assert (second.before, second.ran, second.ok) == (2, 2, 4)
+        table = interpreted.read.parquet(f"{viewed}/seeds/table.parquet")
+        assert sorted(row["twice"] for row in table.collect()) == [0, 2, 4, 6]
+        store = store_of(interpreted, spec, viewed)
+        store.clear()
+        assert store.outcomes() == {}
+
+    def test_nothing_is_left_of_a_table_whose_writer_is_killed(self, tmp_path: Path) -> None:
+        command = [sys.executable, "-c", WRITING, str(tmp_path / "table")]
+        writer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert writer.stdout is not None
+        part = Path(writer.stdout.readline().strip())
+        assert part.parent == tmp_path
+        assert any(part.iterdir())
+        writer.kill()
+        writer.communicate()
+        end = time.monotonic() + 60
+        while list(tmp_path.iterdir()):
+            assert time.monotonic() < end, "the folder is still there"
+            time.sleep(0.05)
+
+    def test_output_that_cannot_be_written_fails_the_command(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With a sentence, and not with the exit code of a violation."""
+        (tmp_path / "file").touch()
+        runs = histories.write([histories.small(1)], tmp_path / "runs")
+        for out in (tmp_path / "file" / "out", Path("/proc/out")):
+            assert program.main(["verify", str(runs), "--allow-missing", "--out", str(out)]) == 3
+            said = capsys.readouterr().err.splitlines()[-1]
+            assert said.startswith("semcast verify: [Errno ")
+            assert str(out.parent) in said
+
+    def test_a_full_disk_fails_the_command(self, tmp_path: Path) -> None:
+        runs = histories.write([histories.small(1)], tmp_path / "runs")
+        command = [sys.executable, "-m", "semcast.cli.main", "verify", str(runs), "--allow-missing", "--json"]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=300
+            )
+        assert (done.returncode, done.stderr) == (3, "semcast verify: [Errno 28] No space left on device\n")
+
     def test_missing_rows_fail_the_command(
         self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -97,6 +172,45 @@ class TestInput:
         histories.write([histories.small(1), histories.small(2)], tmp_path / "mounted")
         fetch(spark, viewed, tmp_path / "here")
         assert len(survey([tmp_path / "here"]).runs) == 2
+
+    def test_files_of_two_folders_at_a_uri_may_have_the_same_name(
+        self, spark: SparkSession, viewed: str, tmp_path: Path
+    ) -> None:
+        """None takes the place of another, and marks of crashes come along."""
+        for number, folder in enumerate(("one", "one/be lo%20w", "two")):
+            info = RunInfo.one(folder, "g", "s-rm", None, (A,), None, uniform=False, quiesced=False)
+            inside = tmp_path / "mounted" / folder
+            JournalWriter(inside, A, info).append(0, [SentRow(1, 1 + number, 1, None, safe=False)])
+            record_crash(inside, A)
+        (tmp_path / "mounted" / "two" / "b-0@g.journal").touch()
+        fetch(spark, f"{viewed}/*", tmp_path / "here")
+        there = read_histories(tmp_path / "here")
+        assert {each.info.run: [row.count for row in each.events] for each in there} == {
+            "one": [1, 0],
+            "one/be lo%20w": [2, 0],
+            "two": [3, 0],
+        }
+        assert {each.events[-1].kind for each in there} == {Kind.CRASH}
+        assert {each.info.run: each.info.cut_off for each in there if each.info.cut_off} == {
+            "two": (MemberId("b"),)
+        }
+
+    def test_executors_that_see_another_file_are_told(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Two machines may have two files of one name, and an executor that comes late another one still."""
+        file = histories.write([histories.small(1)], tmp_path) / "small-1.parquet"
+        size = file.stat().st_size
+        executors.look_for(spark, {str(file): size}, tasks=2)
+        with pytest.raises(ClusterError, match=rf"parquet: has {size + 1} bytes, and {size} where executors"):
+            executors.look_for(spark, {str(file): size + 1}, tasks=2)
+        with pytest.raises(ClusterError, match=r"nothing: executors do not see this file"):
+            executors.look_for(spark, {str(tmp_path / "nothing"): 1}, tasks=2)
+        told = over_row_groups(spark, [file], iter, pa.schema([("file", pa.string())]))
+        file.write_bytes(b"another")
+        with (
+            pytest.raises(JobError, match=rf"parquet: has {size} bytes, and 7 where an executor"),
+            spark_failures(),
+        ):
+            told.collect()
 
     def test_no_history_at_a_uri(self, spark: SparkSession, viewed: str, tmp_path: Path) -> None:
         with pytest.raises(HistoryError, match="viewfs://"):

@@ -21,7 +21,7 @@ def test_journals_are_converted(tmp_path: Path) -> None:
     plain = write([small(0)], tmp_path / "plain")
     (tmp_path / "temporary").mkdir()
     found = converted([plain, tmp_path / "live"], tmp_path / "temporary")
-    assert found == [plain, tmp_path / "temporary" / "1-0.parquet"]
+    assert found == [plain, tmp_path / "temporary" / "0.parquet"]
     one, other = read_history(found[1]), read_history(tmp_path / "live")
     assert (one.info, one.events) == (other.info, other.events)
 

@@ -134,9 +134,16 @@ def by_hand() -> Iterator[History]:
     forgets.about(other, "log", 1).about(P, "multicast", 9).about(other, "log", 9)
     ends = Script().opened(retention="live+inactive").start(P).row(L, "admit", members=(Q,), order=1).start(Q)
     ends.row(Q, "crash")
+    later = MemberId(Q.name, 1)
+    through = Script().opened().start(P).row(Q, "explicit").start(Q).about(P, "multicast", 1, 2)
+    through.about(L, "log", 1, 2).about(P, "deliver", 1, 2).about(Q, "deliver", 1, 2)
+    through.row(Q, "through", sender=P, seq=1).row(Q, "assured", sender=P, seq=1).row(Q, "crash")
+    through.row(later, "explicit").start(later, 1)
     for run, rows in (
         ("ends", [*ends.rows]),
         ("ended", ends.row(L, "dismissed", members=(Q,)).rows),
+        ("not-again", [*through.rows]),
+        ("again-in-part", through.about(later, "deliver", 2).rows),
         ("sponsored", _sponsored(0).rows),
         ("sponsored-late", _sponsored(1).rows),
         ("rules", rules.rows),

@@ -264,6 +264,17 @@ def test_bad_rows_of_other_formats(interpreted: SparkSession, tmp_path: Path) ->
     assert [facts.messages for facts in trace.found.streams] == [6, 7]
 
 
+def test_fields_of_json_that_come_late_count(interpreted: SparkSession, tmp_path: Path) -> None:
+    """The names of fields are taken from the first thousand rows."""
+    plain = "".join(f'{{"ts": {at}, "key": "k"}}\n' for at in range(1200))
+    late = '{"ts": 1200, "key": "k", "kind": "remove", "bytes": 7}\n'
+    path = write(tmp_path / "late.jsonl", plain + late)
+    assert read(interpreted, [path]).facts() == [("late", {"update": 1200, "remove": 1}, 7, 0.0, 1200.0)]
+    path = write(tmp_path / "late.jsonl", plain + '{"ts": 1200, "key": "k", "stream": "other"}\n')
+    with pytest.raises(TraceError, match=r"late.jsonl: line 1201: cannot be parsed"):
+        read(interpreted, [path])
+
+
 def test_duplicate_numbers_are_found_where_counting_does_not_show_them(
     interpreted: SparkSession, tmp_path: Path
 ) -> None:

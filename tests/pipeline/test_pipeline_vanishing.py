@@ -14,7 +14,7 @@ from tests.pipeline.rings import small as rings
 from tests.pipeline.views import views
 
 from semcast.history import History, HistoryError
-from semcast.pipeline.verify import Options, job, survey, verify
+from semcast.pipeline.verify import Options, job, survey, verify, verify_here
 from semcast.pipeline.verify.totals import census
 
 Case = tuple[Callable[[], History], str, str, str]
@@ -78,3 +78,22 @@ def test_rows_that_vanish_before_a_run_is_judged_in_memory_are_an_error(
     vanish_after_the_first_pass(monkeypatch, tmp_path / f"{history.info.run}.parquet", "purge")
     with pytest.raises(HistoryError, match="run views-4: 56 rows were there at first, then 55"):
         verify(interpreted, recorded, Options(["vs_view_synchrony"], allow_missing=True, small_rows=0))
+
+
+@pytest.mark.parametrize("rows", [0, 200_000], ids=["passes", "held"])
+def test_a_file_that_is_written_while_it_is_verified_is_an_error(
+    interpreted: SparkSession, tmp_path: Path, rows: int
+) -> None:
+    """Whatever the passes that come after it read, and whichever rows are other ones."""
+    recorded = survey([write([small(5)], tmp_path)])
+    (file,) = recorded.files
+
+    def written(step: str) -> None:
+        if step == "verdicts":
+            pq.write_table(pq.read_table(file), file)
+
+    options = Options(["fifo_delivery"], allow_missing=True, small_rows=rows, memory_rows=0)
+    with pytest.raises(HistoryError, match=r"small-5\.parquet: was changed while it was verified"):
+        verify(interpreted, recorded, options, written)
+    with pytest.raises(HistoryError, match="was changed while it was verified"):
+        verify_here(recorded, Options(["fifo_delivery"], allow_missing=True))

@@ -6,7 +6,7 @@ from tests.protocols.gossiplab import GossipLab
 from semcast.core.events import Left
 from semcast.core.ids import SECOND
 from semcast.lab.seat import Seat
-from semcast.protocols.gossip import Logger, Protocol, books
+from semcast.protocols.gossip import Logger, Protocol, admission, books
 from semcast.protocols.gossip.frames import Full
 
 
@@ -47,6 +47,23 @@ def test_one_name_cannot_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(logger, Logger)
     found = logger.books.no_room(lab.seats["p"].member)
     assert found.startswith("1 streams of 'p' wait to be closed")
+
+
+def test_a_session_for_which_there_is_no_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for ever. The others go on, and who comes back has its own."""
+    monkeypatch.setattr(admission, "_MOST", 2)
+    lab = GossipLab()
+    lab.run(SECOND)
+    [refused] = [name for name in "pqr" if causes(lab.seats[name])]
+    assert "the log has 2 sessions" in causes(lab.seats[refused])[0]
+    sender, back = sorted({*"pqr"} - {refused})
+    lab.restart(back)
+    lab.seats[sender].multicast(b"1")
+    lab.run(SECOND)
+    assert lab.got(back) == [b"1"]
+    logger = lab.seats["log"].stack
+    assert isinstance(logger, Logger)
+    assert logger.books.refused == 1
 
 
 def test_what_another_incarnation_was_told_does_not_count() -> None:

@@ -145,6 +145,8 @@ CAUGHT_AT = {
     ("gateway", "key-beside-the-batch"): 10,
     ("gateway", "stages-forgotten"): 8,
     ("gateway", "keys-trimmed"): 68,
+    ("sessions", "acknowledged-before-synced"): 15,
+    ("sessions", "ends-with-its-program"): 7,
     ("source", "trims-what-was-read"): 1,
     ("source", "other-log-read"): 6,
     ("source", "read-before-synced"): 5,

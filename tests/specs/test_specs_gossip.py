@@ -218,6 +218,15 @@ def test_a_session_whose_program_is_gone_ends_at_every_logger(inactive: bool) ->
     assert script.broken() == set()
 
 
+def test_a_name_that_left_and_came_back_has_another_session() -> None:
+    """Its program is there: nobody need end it because the former one is gone."""
+    later = MemberId(Q.name, 1)
+    script = Script().opened(retention="live+inactive").start(P).start(Q)
+    script.row(L, "admit", members=(Q,), order=1).row(Q, "left").row(L, "dismissed", members=(Q,))
+    script.row(L, "admit", members=(later,), order=1).start(later)
+    assert ended(script) is Status.HOLDS
+
+
 def test_a_session_that_was_ended_is_not_there() -> None:
     script = Script().opened(retention="live+inactive").start(P).start(Q)
     script.row(L, "admit", members=(Q,), order=1).row(L, "dismissed", members=(Q,))
@@ -335,3 +344,45 @@ def test_what_a_sponsored_session_is_owed_is_not_collected_unless_all_its_sponso
     script = Script().opened().start(P).row(other, "joined", level="alone", order=2, seq=1)
     script.row(other, "vouched", sender=P, seq=0, members=(Q,), order=2)
     assert "gossip_collection" not in collected(joined(script, other).start(Q).row(other, "crash"))
+
+
+def again(script: Script) -> Status:
+    info = RunInfo.one("r", "g", "rpbcast", 1, (P, Q, L), None, uniform=False, quiesced=True)
+    return GOSSIP_LOGS["gossip_again"](History(info, script.rows)).status
+
+
+def restarted(explicit: bool = True) -> tuple[Script, MemberId]:
+    """Q was given two messages, said that it is through with the first, was told so, and started again."""
+    script, later = Script().opened().start(P).start(Q), MemberId(Q.name, 1)
+    if explicit:
+        script.row(Q, "explicit").row(later, "explicit")
+    script.about(P, "multicast", 1, 2).about(L, "log", 1, 2).about(P, "deliver", 1, 2)
+    script.about(Q, "deliver", 1, 2).row(Q, "through", sender=P, seq=1).row(Q, "assured", sender=P, seq=1)
+    return script.row(Q, "crash").start(later, 1), later
+
+
+def test_what_a_program_was_not_through_with_comes_again() -> None:
+    script, later = restarted()
+    assert again(script) is Status.VIOLATED
+    assert again(script.about(later, "deliver", 2)) is Status.HOLDS
+
+
+def test_what_a_program_takes_without_a_word_counts_as_dealt_with() -> None:
+    script, _ = restarted(explicit=False)
+    assert again(script) is Status.HOLDS
+
+
+def test_what_a_program_was_told_to_be_acknowledged_does_not_come_again() -> None:
+    script, later = restarted()
+    assert again(script.about(later, "deliver", 1, 2)) is Status.VIOLATED
+
+
+def test_what_is_on_no_disk_need_not_come_again() -> None:
+    script, _ = restarted()
+    script.rows = [row for row in script.rows if (row.kind.value, row.seq) != ("log", 2)]
+    assert again(script) is Status.HOLDS
+
+
+def test_what_was_acknowledged_on_a_lost_disk_is_not_judged() -> None:
+    script, _ = restarted()
+    assert again(script.opened(MemberId(L.name, 1), identity=1)) is Status.UNKNOWN

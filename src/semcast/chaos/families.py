@@ -51,6 +51,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all members come to see the same view; else each has its own, of the same members."""
     late: bool = True
     """Whether members may start in the middle; else all have to be there at the beginning."""
+    early: tuple[str, ...] = ()
+    """Programs that have to be there at the beginning all the same."""
     everybody: bool = False
     """Whether all may be killed at once, and nothing that was answered is lost."""
     stalls: bool = False
@@ -88,8 +90,13 @@ def _replication(names: Sequence[str]) -> Mapping[str, Any]:
     return {"founders": tuple(names)}
 
 
-def _gossip(_names: Sequence[str]) -> Mapping[str, Any]:
-    return {}
+_GOSSIP_PROGRAMS = MappingProxyType({"logs": False, **GROUP_PROGRAMS, "deals": True})
+
+
+def _gossip(names: Sequence[str]) -> Mapping[str, Any]:
+    """Where there are several loggers, all know them by name."""
+    loggers = tuple(names[:: len(_GOSSIP_PROGRAMS)])
+    return {"loggers": loggers} if len(loggers) > 1 else {}
 
 
 def _gossip_program(program: str) -> Mapping[str, Any]:
@@ -102,7 +109,8 @@ def _gossip_program(program: str) -> Mapping[str, Any]:
     if program == "logs":
         return {"logger": True, "receive": False}
     start = "new" if program in ("answers", "bursts") else "all"
-    return {"data": "", "durable": True, "start": start, "receive": GROUP_PROGRAMS[program]}
+    given = {"data": "", "durable": True, "start": start, "receive": _GOSSIP_PROGRAMS[program]}
+    return {**given, "explicit": True, "stays": True} if program == "deals" else given
 
 
 FAMILIES.register(Family(name="ring", settings=_ring))
@@ -110,9 +118,10 @@ FAMILIES.register(
     Family(
         name="gossip",
         settings=_gossip,
-        programs={"logs": False, **GROUP_PROGRAMS},
+        programs=_GOSSIP_PROGRAMS,
         by_program=_gossip_program,
         silent=("logs",),
+        early=("logs",),  # a new log begins once all others have said what is past
         agreed_views=False,
         rests=True,
         pause=5.0,

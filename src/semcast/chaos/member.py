@@ -9,6 +9,7 @@ import json
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import semcast
@@ -16,15 +17,20 @@ from semcast.chaos.calling import Calling
 from semcast.chaos.insisting import Insisting
 from semcast.chaos.ledger import SharedLedger, letter
 from semcast.chaos.orders import MARK, Orders, say
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.stack import Stack
 from semcast.group.confirming import Confirm
 from semcast.group.drafts import Order
 from semcast.group.families import FAMILIES
 from semcast.processes import Line
+from semcast.protocols.gossip import Member
 
 _QUESTION = b"?"
 _REPORTS = 1.0
 _CONFIRMED = 0.05
 """Of the messages, those for whose confirmation a program waits: also where it reads."""
+_ACKNOWLEDGED = 0.05
+"""How often a program acknowledges what it has dealt with, after a message."""
 _CALLS = 0.1
 """How often a program also calls after it has sent something."""
 
@@ -171,11 +177,42 @@ class Bursts(MemberProgram):
             yield event
 
 
+class Deals(MemberProgram):
+    """Acknowledges now and then all that it has dealt with; what it has not comes again after a restart."""
+
+    def __init__(self, group: semcast.Group, ledger: SharedLedger, rng: random.Random, rate: float) -> None:
+        super().__init__(group, ledger, rng, rate)
+        self._done: dict[MemberId, int] = {}
+
+    async def events(self) -> AsyncIterator[semcast.GroupEvent]:
+        """Dealt with when it comes back for the next."""
+        async for event in self.group:
+            yield event
+            if isinstance(event, semcast.Rejoining):
+                self._done.clear()
+            elif isinstance(event, semcast.Message):
+                self._done[event.sender] = event.id.seq
+                if self.rng.random() < _ACKNOWLEDGED:
+                    self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        done, self._done = self._done, {}
+
+        def tell(stack: Stack, now: Nanos) -> None:
+            assert isinstance(stack, Member)
+            there = stack.receiver.streams
+            with suppress(ValueError):  # of an incarnation that was given nothing yet
+                stack.acknowledge(now, {sender: seq for sender, seq in done.items() if sender in there})
+
+        self.group.command(tell)
+
+
 PROGRAMS: dict[str, type[MemberProgram]] = {
     "talks": MemberProgram,
     "answers": AnsweringMember,
     "publishes": Publishes,
     "bursts": Bursts,
+    "deals": Deals,
     "logs": Logs,
 }
 

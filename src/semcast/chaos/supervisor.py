@@ -103,7 +103,12 @@ class Supervisor:
             key = new_key(Cipher.AES_256_GCM)
             save_keyring(self._folder / "keys.toml", Keyring([key], key.id), replace=False)
         try:
-            first = [name for name in self.members if name not in self._plan.late]
+            early = self._family.early
+            first = [
+                name
+                for name, each in self.members.items()
+                if name not in self._plan.late or each.program in early
+            ]
             await self._at_once(self._start(name) for name in first)
             await self._until(self._begun, _STARTING)
             if not await self._until(lambda: self._joined(first), self._case.patience):
@@ -169,7 +174,7 @@ class Supervisor:
                     await (self._kill(name) if kill else self._leave(name))
                     await self._start(name)
                     await asyncio.sleep(pause)
-            case Join(name=name):
+            case Join(name=name) if not self.members[name].running:
                 await self._start(name)
 
     async def _cut(self, pairs: list[tuple[str, str]], lasts: float) -> None:

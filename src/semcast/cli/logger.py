@@ -206,7 +206,7 @@ def sentence(what: Mapping[str, Any]) -> str:
             return f"{logger}: metrics at http://{what['address']}/metrics"
         case "full":
             return (
-                f"{logger}: the log of {what['group']} has no room for more senders;"
+                f"{logger}: the log of {what['group']} has no room for more senders or sessions;"
                 f" {what['refused']} times one was refused"
             )
         case other:

@@ -1,6 +1,7 @@
 """`semcast`: parses the command line and runs one verb."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,9 @@ VERBS = (
     "daemon",
 )
 """Each is a module of this package."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What went wrong with a disk, and not with us."""
 
 
 def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
@@ -96,6 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"semcast {args.verb}: {error}", file=sys.stderr)
+        return 3
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

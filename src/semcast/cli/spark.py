@@ -90,3 +90,7 @@ def spark_failures() -> Iterator[None]:
         raise JobError(str(error)) from error
     except failures() as error:
         raise JobError(told(error)) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # of a disk: what cannot be read here, or not be written
+        raise JobError(str(error)) from error

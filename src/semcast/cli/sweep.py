@@ -45,7 +45,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         metavar="SPEC",
         help="a TOML file, the name of one of the papers' experiments (f2), or all of these (all)",
     )
-    parser.add_argument("--out", default="out/sweep", help="folder of the results (default: %(default)s)")
+    parser.add_argument(
+        "--out", default="out/sweep", help="folder or URI of the results (default: %(default)s)"
+    )
     add_spark_options(parser)
     parser.add_argument(
         "--jobs", type=int, help="simulations at a time on this machine (default: one per core)"
@@ -70,13 +72,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--limit must be at least 1")
     master = _master(args)
     out = local_path(args.out)
-    if is_remote(out):
-        raise UsageError(f"--out {args.out}: the driver writes outcomes: name a folder of this machine")
     with spark_failures():
         summaries = sweep_specs(
             start_spark("semcast sweep", args, master=master, rows_hint=len(specs)),
             specs,
-            Path(out),
+            out,
             timeout=timeout,
             limit=args.limit,
             retry=args.retry,
@@ -130,7 +130,7 @@ def _master(args: argparse.Namespace) -> str | None:
 def sweep_specs(
     spark: "SparkSession",
     specs: Sequence[Spec],
-    out: Path,
+    out: Path | str,
     *,
     timeout: float,
     limit: int | None = None,
@@ -138,8 +138,8 @@ def sweep_specs(
     fresh: bool = False,
 ) -> list["Summary"]:
     """Run one sweep after the other, with progress on stderr."""
-    from semcast.pipeline.sweep.store import Store, StoreError  # noqa: PLC0415
-    from semcast.pipeline.sweep.sweep import run_sweep  # noqa: PLC0415
+    from semcast.pipeline.sweep.store import StoreError  # noqa: PLC0415
+    from semcast.pipeline.sweep.sweep import run_sweep, store_of  # noqa: PLC0415
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     summaries: list[Summary] = []
@@ -148,7 +148,7 @@ def sweep_specs(
         for spec in specs:
             task = progress.add_task(spec.name, total=len(spec.cells))
             if fresh:
-                Store(out / spec.name).clear()
+                store_of(spark, spec, out).clear()
             try:
                 summary = run_sweep(
                     spark,
@@ -179,7 +179,8 @@ def _show(console: Console, summary: "Summary") -> None:
         f"{summary.ran} run in {summary.seconds:.1f} s, {len(summary.failures)} without figures"
     )
     left = f", {summary.left} left by --limit" if summary.left else ""
-    console.print(f"{counts}{left}; {os.path.relpath(summary.table)}", highlight=False)
+    where = summary.table if is_remote(summary.table) else os.path.relpath(summary.table)
+    console.print(f"{counts}{left}; {where}", highlight=False)
     for failure in summary.failures[:SHOWN]:
         console.print(f"  {failure.status}: {failure.parameters}: {failure.error}", style="red", markup=False)
     if summary.paper:

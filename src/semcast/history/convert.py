@@ -11,7 +11,7 @@ from semcast.core.ids import MemberId
 from semcast.history.columns import SCHEMA
 from semcast.history.events import HistoryError, RunInfo
 from semcast.history.journal import SUFFIX
-from semcast.history.reader import Seat, cut_off_at, files_in, foreign
+from semcast.history.reader import Nameless, Seat, beside, cut_off_at, files_in, foreign
 from semcast.history.replay import BLOCK_ROWS, Replay
 from semcast.history.schema import Kind
 from semcast.history.versions import completed, described, refusing_damage
@@ -19,42 +19,49 @@ from semcast.history.writer import HOW, metadata_of
 
 
 def converted(paths: Sequence[Path], folder: Path) -> list[Path]:
-    """The same histories for who reads Parquet only: journals are written to a folder as Parquet files."""
+    """The same histories for who reads Parquet only: journals are written to a folder as Parquet files.
+
+    Journals of a run may be in several of the paths: processes on several hosts write to several folders.
+    """
     found: list[Path] = []
-    for number, path in enumerate(paths):
-        if path.suffix == SUFFIX or (path.is_dir() and any(path.glob(f"*{SUFFIX}"))):
-            folder.mkdir(parents=True, exist_ok=True)
-            for run, conversion in enumerate(_conversions(path)):
-                found.append(folder / f"{number}-{run}.parquet")
-                conversion.write(found[-1])
+    live: list[Path] = []
+    for path in paths:
+        files = files_in(path)
+        if any(file.suffix == SUFFIX for file in files):
+            live += files
         else:
             found.append(path)
+    if live:
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, conversion in enumerate(_conversions(list(dict.fromkeys(live)))):
+            found.append(folder / f"{number}.parquet")
+            conversion.write(found[-1])
     return found
 
 
-def _conversions(path: Path) -> list["_Conversion"]:
-    """The runs of the journals in a folder, and of the Parquet files beside them."""
+def _conversions(files: Sequence[Path]) -> list["_Conversion"]:
+    """The runs of some journals, and of the Parquet files beside them."""
     runs: dict[str, _Conversion] = {}
-    nameless: list[MemberId] = []
-    for file in files_in(path):
+    nameless: Nameless = {}
+    for file in files:
         if file.suffix == SUFFIX:
             with Replay(file) as replay:
                 info = replay.info
             if info is None:
-                nameless.append(replay.process)
+                nameless.setdefault(file.parent, []).append(replay.process)
                 continue
         else:
             info = _described(file)
         runs.setdefault(info.run, _Conversion(info, nameless)).add(info, file)
     if not runs:
-        raise HistoryError(f"{path}: no journal here has a readable header")
+        raise HistoryError(f"{files[0].parent}: no journal here has a readable header")
     return list(runs.values())
 
 
 class _Conversion:
     """The files of one run on their way into one."""
 
-    def __init__(self, info: RunInfo, nameless: Sequence[MemberId]) -> None:
+    def __init__(self, info: RunInfo, nameless: Nameless) -> None:
         self._info = info
         self._nameless = nameless
         self._files: list[Path] = []
@@ -78,7 +85,8 @@ class _Conversion:
                 for table in self._journal(file) if file.suffix == SUFFIX else self._parquet(file):
                     writer.write_table(table)
                     rows += table.num_rows
-            unknown = {*self._unknown, *self._nameless}
+            folders = {file.parent for file in self._files}
+            unknown = {*self._unknown, *beside(self._nameless, folders)}
             info = cut_off_at(self._info, unknown, self._seen, self._there)
             writer.add_key_value_metadata(metadata_of(info))
         if not rows:

@@ -46,19 +46,30 @@ def read_histories(path: Path) -> list[History]:
 def read_files(files: Iterable[Path]) -> list[History]:
     """Read every run in some files."""
     runs: dict[str, _Run] = {}
-    nameless: list[MemberId] = []
+    nameless: Nameless = {}
     for file in files:
         if file.suffix == SUFFIX:
             journal = read_journal(file)
             if journal.info is None:
-                nameless.append(journal.process)
+                nameless.setdefault(file.parent, []).append(journal.process)
                 continue
             run = _run_of(runs, journal.info, file)
             run.take_journal(file, journal)
         else:
             info, table = _load(file)
-            _run_of(runs, info, file).rows.extend(_rows(file, info, table))
-    return [run.history(nameless) for run in runs.values()]
+            run = _run_of(runs, info, file)
+            run.rows.extend(_rows(file, info, table))
+        run.folders.add(file.parent)
+    return [run.history(beside(nameless, run.folders)) for run in runs.values()]
+
+
+Nameless = dict[Path, list[MemberId]]
+"""Whose journals have no header, by folder: each may belong to any run of which files lie beside it."""
+
+
+def beside(nameless: Nameless, folders: Iterable[Path]) -> list[MemberId]:
+    """Those whose journals lie in these folders."""
+    return [process for folder in folders for process in nameless.get(folder, ())]
 
 
 class _Run:
@@ -67,6 +78,7 @@ class _Run:
     def __init__(self, info: RunInfo, first: Path) -> None:
         self.info = info
         self.first = first
+        self.folders: set[Path] = set()
         self.rows: list[_Row] = []
         self._journals: set[Seat] = set()
         self._cut_off: set[MemberId] = set()
@@ -126,12 +138,15 @@ def cut_off_at(info: RunInfo, unknown: Iterable[MemberId], seen: set[Seat], ther
 
 
 def files_in(path: Path) -> list[Path]:
-    """A file, or the files of histories in a folder."""
+    """A file, or the files of histories in a folder and in all below it that are not hidden."""
     if not path.exists():
         raise HistoryError(f"{path}: no such file or folder")
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix in (".parquet", SUFFIX))
+    found = (file for file in path.rglob("*") if file.suffix in (".parquet", SUFFIX) and file.is_file())
+    files = sorted(
+        file for file in found if not any(part[0] in "._" for part in file.relative_to(path).parts[:-1])
+    )
     if not files:
         raise HistoryError(f"{path}: no *.parquet or *{SUFFIX} files in this folder")
     return files

@@ -1,40 +1,97 @@
 """Writes to a log whose logger does not run: drops its oldest messages, or has it go on without another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from semcast.logger.offline import LogFolder
-from semcast.protocols.gossip.records import Expired, Forgot, Record, encode
+from semcast.logger.spare import give_up_spare, keep_spare
+from semcast.protocols.gossip.books import Books
+from semcast.protocols.gossip.keys import Keys
+from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.records import Forgot, Record, decode, encode
+from semcast.protocols.gossip.rows import Rows
+from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
-from semcast.storage.errors import StorageError
+from semcast.storage.errors import FullError, StorageError, failed
 from semcast.storage.folder import MemberFolder
 from semcast.storage.segments import SegmentLog
+
+_CACHE = 1 << 24
+_KEYS = 1 << 20
+"""Of batches: more than any logger keeps."""
 
 
 def trim(data: Path, log: LogFolder, keep: int) -> int:
     """Leave so many messages of each stream; returns how many were dropped.
 
-    Sessions that lack them are told that they expired. Raises StorageError where the logger runs.
+    What stays is written anew, and only then is anything deleted: so the disk has more room afterwards. Where
+    it has none for that, the spare room of the logger is used. Sessions that lack what was dropped are told
+    that it expired. Raises StorageError where the logger runs, and FullError where nothing could be done.
 
     Args:
         data: folder of the logger.
         log: of one group in it.
         keep: messages of each stream that stay.
     """
+    log.books()  # raises where this is no log of a logger
     folder = _held(data, log)
     try:
-        records: list[Record] = []
-        dropped = 0
-        for sender, stream in sorted(log.books().streams.items()):
-            there = sorted(seq for seq in stream.messages if seq <= stream.logged)
-            old = there[: max(0, len(stream.messages) - keep)]
-            if old:
-                records.append(Expired(sender, spans_of(old)))
-                dropped += len(old)
-        _append(folder, records)
-        return dropped
+        try:
+            return _trim(folder.path, keep)
+        except FullError:
+            give_up_spare(data)
+            return _trim(folder.path, keep)
+    except FullError as error:
+        raise FullError(
+            f"{error}: nothing was trimmed, since what stays is written first. Make room, or keep fewer"
+        ) from error
     finally:
+        keep_spare(data)
         folder.close()
+
+
+def _trim(path: Path, keep: int) -> int:
+    try:
+        segments = SegmentLog(path)
+        try:
+            books = _read(segments)
+            dropped = _drop(books, keep)
+            if dropped:
+                segments.replace(_encoded(books.records()))
+            return dropped
+        finally:
+            segments.close()
+    except OSError as error:
+        raise failed(error.filename or path, error) from error
+
+
+def _read(segments: SegmentLog) -> Books:
+    """As a logger does that starts; messages stay on disk."""
+    cache = Cache(_CACHE)
+    cache.read = segments.read
+    books = Books(LogStream, Rows(), Keys(_KEYS), cache)
+    for position, data in enumerate(segments.records, segments.first):
+        cache.synced = position + 1
+        books.replay(0, decode(data), position)
+    for stream in books.streams.values():
+        stream.advance()
+        stream.logged = stream.contiguous
+    return books
+
+
+def _drop(books: Books, keep: int) -> int:
+    dropped = 0
+    for _, stream in sorted(books.streams.items()):
+        there = sorted(seq for seq in stream.messages if seq <= stream.logged)
+        old = there[: max(0, len(stream.messages) - keep)]
+        if old:
+            books.expire(stream, spans_of(old))
+            dropped += len(old)
+    return dropped
+
+
+def _encoded(records: Iterable[Record]) -> Iterable[bytes]:
+    return map(encode, records)
 
 
 def forget(data: Path, log: LogFolder, logger: str) -> None:
@@ -65,8 +122,6 @@ def _held(data: Path, log: LogFolder) -> MemberFolder:
 
 
 def _append(folder: MemberFolder, records: Sequence[Record]) -> None:
-    if not records:
-        return
     try:
         segments = SegmentLog(folder.path)
         try:

@@ -11,6 +11,7 @@ from typing import IO
 import msgspec
 
 from semcast.group.errors import ConfigurationError
+from semcast.logger.spare import keep_spare
 from semcast.storage.errors import FullError, failed
 from semcast.storage.folder import sync_folder
 from semcast.storage.looking import members_in
@@ -70,7 +71,9 @@ def open_home(path: Path, name: str = "", loggers: Sequence[str] = (), log_acks:
         raise _failed(path, error) from error
     try:
         _hold(path, lock)
-        return Home(path, _owner(path, name, tuple(loggers), log_acks), lock)
+        owner = _owner(path, name, tuple(loggers), log_acks)
+        keep_spare(path)
+        return Home(path, owner, lock)
     except OSError as error:
         lock.close()
         raise _failed(path / _LOCK, error) from error

@@ -73,7 +73,7 @@ def _lines(statuses: dict[str, LogStatus], sizes: dict[str, int]) -> Iterator[st
     )
     yield from _gauge(
         "refused",
-        "How often a sender was refused because the log has no room for another stream.",
+        "How often a sender or a session was refused because the log has no room for another.",
         [({"group": g}, s.refused) for g, s in statuses.items()],
     )
     yield from _gauge(

@@ -53,7 +53,7 @@ class LogStatus(msgspec.Struct, frozen=True):
     streams: tuple[StreamStatus, ...]
     sessions: tuple[SessionStatus, ...]
     refused: int = 0
-    """How often a sender was told that there is no room for another stream, since the logger started."""
+    """How often a sender or a session was refused for want of room, since the logger started."""
 
 
 def status_of(books: Books, now: Nanos | None = None) -> LogStatus:

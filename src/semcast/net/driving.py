@@ -19,6 +19,7 @@ from typing import Protocol
 
 from semcast.core.ids import MICROSECOND, SECOND, Nanos
 from semcast.net import memory, switching
+from semcast.net.signals import Signals
 
 _NOW_AND_THEN: Nanos = 300 * MICROSECOND
 """An application that handed something over less than this before, or did so the time before, leaves it to
@@ -164,8 +165,21 @@ class Driver:
         now = time.monotonic_ns()
         hurried, place.hurried = place.hurried, now - place.pushed_at < _NOW_AND_THEN
         place.pushed_at = now
-        idle = self._asleep and not hurried and not place.hurried
-        if not idle or not self._turning.acquire(blocking=False):
+        if not self._asleep or hurried or place.hurried:
+            self.wake(place)
+            return
+        signals = Signals()
+        try:
+            signals.hold()
+            self._turn_here(now, place)
+        except BaseException:  # it was interrupted before its turn
+            self.wake(place)
+            raise
+        finally:
+            signals.let_go()
+
+    def _turn_here(self, now: Nanos, place: Tenancy) -> None:
+        if not self._turning.acquire(blocking=False):
             self.wake(place)
             return
         error: BaseException | None = None
@@ -177,7 +191,7 @@ class Driver:
         if self._moves or place.due < self._sleeps_until:
             self.stir()
         if error is not None and not isinstance(error, Exception):
-            raise error  # of the application: it was interrupted
+            raise error  # of the application: another thread has ended it
 
     def stir(self) -> None:
         """Have the thread look, if it sleeps."""

@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -107,20 +107,33 @@ def _lacking() -> Iterator[str]:
             yield f"{error} (of {sys.executable})"
 
 
-def look_for(spark: SparkSession, files: Sequence[str], *, tasks: int) -> None:
-    """Have so many tasks look for files: they are dealt to all executors that are there.
+def look_for(spark: SparkSession, files: Mapping[str, int], *, tasks: int) -> None:
+    """Have so many tasks look for files of these sizes: they are dealt to all executors that are there.
 
     Raises:
-        ClusterError: one does not see a file; says which.
+        ClusterError: one does not see a file, or sees another one; says which.
     """
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            lacking = [file for file in files if not Path(file).exists()]
-            yield pa.RecordBatch.from_pydict({"lacks": pa.array(lacking[:1], pa.string())})
+            found = (_unlike(file, size) for file, size in files.items())
+            yield pa.RecordBatch.from_pydict(
+                {"fault": pa.array([next(filter(None, found), None)], pa.string())}
+            )
 
-    for row in spark.range(0, tasks, 1, tasks).mapInArrow(look, "lacks string").collect():
+    for row in (
+        spark.range(0, tasks, 1, tasks).mapInArrow(look, "fault string").where("fault is not null").collect()
+    ):
         raise ClusterError(
-            f"{row['lacks']}: executors do not see this file: put it where all machines see it, under"
-            " the same path (`--stage` for journals, and for histories at URIs)"
+            f"{row['fault']}: put it where all machines see it, under the same path"
+            " (`--stage` for journals, and for histories at URIs)"
         )
+
+
+def _unlike(file: str, size: int) -> str | None:
+    """How a file differs here from what the driver sees, None if it does not."""
+    try:
+        there = Path(file).stat().st_size
+    except OSError:
+        return f"{file}: executors do not see this file"
+    return None if there == size else f"{file}: has {size} bytes, and {there} where executors run"

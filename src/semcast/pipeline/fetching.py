@@ -6,12 +6,14 @@ from pyspark.sql import SparkSession
 
 from semcast.history import HistoryError
 from semcast.pipeline.failures import failures, told
+from semcast.pipeline.paths import local_path
 
-_KINDS = "*.{parquet,journal}"
+_KINDS = "*.{parquet,journal,crash}"
+"""Histories, and what says of a journal's process that it crashed."""
 
 
 def fetch(spark: SparkSession, uri: str, folder: Path) -> None:
-    """Write the files at a URI, which is one of a file or a folder, into a folder of this machine.
+    """Write the files at a URI, one of a file or of folders, into a folder of this machine, laid out alike.
 
     Spark sends a file as one value: none may be larger than `spark.driver.maxResultSize`, nor than 2 GiB.
 
@@ -19,13 +21,23 @@ def fetch(spark: SparkSession, uri: str, folder: Path) -> None:
         HistoryError: there is none, or it cannot be read.
     """
     folder.mkdir(parents=True)
-    files = 0
+    there: dict[str, Path] = {}
+
+    def here(path: str) -> Path:
+        whole = PurePosixPath(path)
+        # Files of two folders may have the same name.
+        beside = there.setdefault(str(whole.parent), folder / str(len(there)))
+        beside.mkdir(exist_ok=True)
+        return beside / whole.name
+
     try:
-        found = spark.read.format("binaryFile").option("pathGlobFilter", _KINDS).load(uri)
+        reader = spark.read.format("binaryFile").option("pathGlobFilter", _KINDS)
+        found = reader.option("recursiveFileLookup", "true").load(uri)
+        for file in found.inputFiles():
+            here(local_path(file)).touch()  # Spark passes over empty ones
         for row in found.select("path", "content").toLocalIterator():
-            (folder / PurePosixPath(row["path"]).name).write_bytes(row["content"])
-            files += 1
+            here(row["path"]).write_bytes(row["content"])
     except failures() as error:
         raise HistoryError(f"{uri}: {told(error)}") from error
-    if not files:
-        raise HistoryError(f"{uri}: no {_KINDS} there")
+    if not there:
+        raise HistoryError(f"{uri}: no *.parquet or *.journal files there")

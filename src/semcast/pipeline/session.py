@@ -145,10 +145,10 @@ def seen_by_executors(spark: SparkSession, files: Sequence[Path]) -> None:
     """Make sure that executors have these files under the same path.
 
     Raises:
-        ClusterError: one has not; says which.
+        ClusterError: one has not, or another file; says which.
     """
     if not in_one_process(spark):
-        look_for(spark, [str(file) for file in files], tasks=2 * slots(spark))
+        look_for(spark, {str(file): file.stat().st_size for file in files}, tasks=2 * slots(spark))
 
 
 def at_once(spark: SparkSession) -> AbstractContextManager[None]:

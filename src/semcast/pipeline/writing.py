@@ -6,6 +6,8 @@ Spark would call that a success: so the driver writes small tables itself, and l
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from pyspark.sql import DataFrame
 from semcast.pipeline.failures import ClusterError
 from semcast.pipeline.paths import as_uri, is_remote, local_path
 from semcast.pipeline.session import in_one_process
+from semcast.pipeline.staging import guarded
 
 DRIVER_ROWS = 2_000_000
 """The most rows of a table that comes to the driver of a cluster to be written."""
@@ -36,26 +39,41 @@ def write_table(frame: DataFrame, out: str, *, driver_rows: int = DRIVER_ROWS) -
         frame.write.mode("overwrite").parquet(path)
         _compare(out, rows, frame.sparkSession.read.parquet(path).count())
         return rows
-    if in_one_process(frame.sparkSession) or rows > driver_rows:
-        frame.write.mode("overwrite").parquet(as_uri(path))
-    else:
-        write_here(frame.toArrow(), Path(path))
-    _compare(out, rows, _rows_in(Path(path)))
+    with _appearing(Path(path)) as part:
+        if in_one_process(frame.sparkSession) or rows > driver_rows:
+            frame.write.parquet(as_uri(str(part)))
+        else:
+            _write(frame.toArrow(), part)
+        _compare(out, rows, _rows_in(part))
     return rows
 
 
 def write_here(table: pa.Table, folder: Path) -> None:
-    """The folder appears whole or not at all."""
+    """The same for a table of the driver's."""
+    with _appearing(folder) as part:
+        _write(table, part)
+
+
+@contextmanager
+def _appearing(folder: Path) -> Iterator[Path]:
+    """What is written to the path that is given becomes the folder, or nothing of it is left."""
     part = folder.with_name(f".{folder.name}.{os.getpid()}")
-    part.mkdir(parents=True)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    guard = guarded(part)
     try:
-        pq.write_table(table, part / "part-00000.parquet")
-        (part / "_SUCCESS").touch()
+        yield part
         if folder.exists():
             shutil.rmtree(folder)
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+        guard.communicate()
+
+
+def _write(table: pa.Table, folder: Path) -> None:
+    folder.mkdir()
+    pq.write_table(table, folder / "part-00000.parquet")
+    (folder / "_SUCCESS").touch()
 
 
 def _rows_in(folder: Path) -> int:

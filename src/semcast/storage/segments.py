@@ -12,7 +12,7 @@ import struct
 import threading
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 from zlib import crc32
@@ -180,12 +180,15 @@ class SegmentLog:
 
     def _numbers(self) -> list[int]:
         """Segments that count: from a gap back, all were to be deleted."""
-        found = sorted(int(path.stem) for path in self._folder.glob(f"*{SUFFIX}") if path.stem.isdecimal())
+        found = self._all_numbers()
         keep = next((n for n in reversed(found) if n - 1 not in found), 0)
         for number in found:
             if number < keep:
                 self._path(number).unlink()
         return [number for number in found if number >= keep]
+
+    def _all_numbers(self) -> list[int]:
+        return sorted(int(path.stem) for path in self._folder.glob(f"*{SUFFIX}") if path.stem.isdecimal())
 
     def _read_segment(self, number: int, *, last: bool) -> None:
         path = self._path(number)
@@ -279,6 +282,36 @@ class SegmentLog:
         for segment in old:
             segment.path.unlink()
         sync_folder(self._folder)
+
+    def replace(self, records: Iterable[bytes]) -> None:
+        """Have these in the place of all that is there, and sync them.
+
+        A crash leaves what was there, and perhaps a part of these behind it. Where the disk has no room for
+        both, raises OSError, and what was there is left; then the log must not be used any more.
+        """
+        kept, before = self._segments[-1].number, self.next
+        try:
+            self.begin_segment()
+            some: list[bytes] = []
+            size = 0
+            for record in records:
+                some.append(record)
+                size += len(record)
+                if size > _PORTION:
+                    self.append(some)
+                    some, size = [], 0
+            self.append(some)
+            self.sync()
+        except OSError:
+            self.close()
+            for number in reversed(
+                self._all_numbers()
+            ):  # the newest first: a gap would drop what is before it
+                if number > kept:
+                    self._path(number).unlink()
+            sync_folder(self._folder)
+            raise
+        self.drop(before)
 
     def close(self) -> None:
         """Close the file."""

@@ -14,6 +14,10 @@ from semcast.pipeline.paths import for_spark
 from semcast.pipeline.profile.sources import Format, Source, TraceError, column_names
 
 _CORRUPT = "_corrupt"
+_LATE = ("bytes", "kind")
+"""Fields that rows of JSON may have though the first ones have not: the others have the default."""
+_NEVER_LATE = ("seq", "stream")
+"""Fields that all rows have, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,19 @@ def _text_table(
     spark: SparkSession, sources: tuple[Source, ...], format_: Format, names: tuple[str, ...]
 ) -> Table:
     header = format_ is not Format.JSON
+    late = () if header else tuple(name for name in (*_LATE, *_NEVER_LATE) if name not in names)
     frame = spark.read.text([for_spark(source.path) for source in sources]).select(
-        *_origin(), fn.trim("value").alias("text"), _parsed(format_, names).alias("cells")
+        *_origin(), fn.trim("value").alias("text"), _parsed(format_, names + late).alias("cells")
     )
     fields = fn.col("cells")
+    malformed = fields.isNull() | fields.getField(_CORRUPT).isNotNull()
+    for name in (name for name in late if name in _NEVER_LATE):
+        malformed |= fields.getField(name).isNotNull()
+    there = [*names, *(name for name in late if name in _LATE)]
     return Table(
         frame,
-        {name: fields.getField(f"c{n}" if header else name) for n, name in enumerate(names)},
-        malformed=fields.isNull() | fields.getField(_CORRUPT).isNotNull(),
+        {name: fields.getField(f"c{n}" if header else name) for n, name in enumerate(there)},
+        malformed=malformed,
         blank=fn.col("text") == "",
         sources=sources,
         text=True,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from semcast.pipeline.sweep.spec import PlannedCell, Spec
-from semcast.pipeline.sweep.worker import OUTCOMES, CellOutcome, as_batch
+from semcast.pipeline.sweep.worker import OK, OUTCOMES, CellOutcome, as_batch
 from semcast.sim.experiments import Value
 
 
@@ -36,24 +36,34 @@ class Store:
 
     def outcomes(self) -> dict[str, CellOutcome]:
         """What was recorded, by cell; of several the good one, else the latest."""
-        found: dict[str, CellOutcome] = {}
-        for file in sorted(self._waves.glob("*.parquet"), key=_age):
-            for outcome in _read(file):
-                earlier = found.get(outcome.id)
-                if earlier is None or earlier.status != "ok":
-                    found[outcome.id] = outcome
-        return found
+        files = sorted(self._waves.glob("*.parquet"), key=_age)
+        return best_of(outcome for file in files for outcome in _read(file))
 
     def clear(self) -> None:
         """Forget everything."""
         for file in [*self._waves.glob("*.parquet"), self.folder / "table.parquet"]:
             file.unlink(missing_ok=True)
 
-    def write_table(self, spec: Spec, outcomes: Mapping[str, CellOutcome]) -> Path:
+    def write_table(self, spec: Spec, outcomes: Mapping[str, CellOutcome]) -> str:
         """Write the table of the cells that have an outcome."""
         path = self.folder / "table.parquet"
-        _write(path, _table(rows_of(spec, outcomes)))
-        return path
+        _write(path, table_of(spec, outcomes))
+        return str(path)
+
+
+def best_of(outcomes: Iterable[CellOutcome]) -> dict[str, CellOutcome]:
+    """Of outcomes in the order they were recorded in, one for each cell: the good one, else the latest."""
+    found: dict[str, CellOutcome] = {}
+    for outcome in outcomes:
+        earlier = found.get(outcome.id)
+        if earlier is None or earlier.status != OK:
+            found[outcome.id] = outcome
+    return found
+
+
+def table_of(spec: Spec, outcomes: Mapping[str, CellOutcome]) -> pa.Table:
+    """The table of the cells that have an outcome."""
+    return _table(rows_of(spec, outcomes))
 
 
 def rows_of(spec: Spec, outcomes: Mapping[str, CellOutcome]) -> list[dict[str, Value | None]]:

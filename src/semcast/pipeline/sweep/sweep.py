@@ -8,7 +8,9 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from semcast.pipeline.data import data_folder
+from semcast.pipeline.paths import is_remote
 from semcast.pipeline.sweep.comparison import Comparison, compared
+from semcast.pipeline.sweep.elsewhere import StoreElsewhere
 from semcast.pipeline.sweep.spec import Spec
 from semcast.pipeline.sweep.store import Store, rows_of
 from semcast.pipeline.sweep.waves import run_waves
@@ -48,7 +50,7 @@ class Summary(msgspec.Struct, frozen=True):
 def run_sweep(
     spark: SparkSession,
     spec: Spec,
-    out: Path,
+    out: Path | str,
     *,
     timeout: float = 60.0,
     limit: int | None = None,
@@ -62,7 +64,7 @@ def run_sweep(
     Args:
         spark: the session.
         spec: the cells.
-        out: the folder in which the sweep has its own.
+        out: the folder, or the URI, in which the sweep has a folder of its own.
         timeout: seconds that a cell may take.
         limit: run no more than so many.
         retry: run those again that failed or took too long.
@@ -71,7 +73,7 @@ def run_sweep(
         function: what runs a cell, instead of the spec's experiment.
     """
     began = perf_counter()
-    store = Store(out / spec.name)
+    store = store_of(spark, spec, out)
     recorded = {
         cell: outcome for cell, outcome in store.outcomes().items() if outcome.status == OK or not retry
     }
@@ -101,10 +103,17 @@ def run_sweep(
         ok=sum(cell.id in outcomes and outcomes[cell.id].status == OK for cell in spec.cells),
         seconds=perf_counter() - began,
         cell_seconds=sum(outcomes[cell.id].seconds for cell in chosen),
-        table=str(store.write_table(spec, outcomes)),
+        table=store.write_table(spec, outcomes),
         failures=_failures(spec, outcomes),
         paper=compared(spec, rows_of(spec, outcomes)),
     )
+
+
+def store_of(spark: SparkSession, spec: Spec, out: Path | str) -> Store | StoreElsewhere:
+    """Where the outcomes of a spec are kept."""
+    if is_remote(str(out)):
+        return StoreElsewhere(spark, f"{out}/{spec.name}")
+    return Store(Path(out) / spec.name)
 
 
 def _experiment(name: str, data: Path | None) -> Function:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from semcast.core.ids import MemberId
-from semcast.history import RunInfo
+from semcast.history import HistoryError, RunInfo
 from semcast.history.schema import SAFE, Kind
 from semcast.pipeline.frames import TEXT, WHOLE, small_frame
 from semcast.pipeline.session import slots
@@ -95,14 +95,24 @@ def over_row_groups(
     schema: pa.Schema,
 ) -> DataFrame:
     """What a function makes of all row groups, some in each task."""
-    groups = [(str(file), group) for file, group in row_groups(files)]
+    sizes = {file: file.stat().st_size for file in files}
+    groups = [(str(file), group, sizes[file]) for file, group in row_groups(files)]
 
     def in_task(dealt: Batches) -> Batches:
         rows = (zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in dealt)
-        return work(chain.from_iterable(rows))
+        return work(map(_as_here, chain.from_iterable(rows)))
 
-    table = small_frame(spark, {"file": TEXT, "group": WHOLE}, groups)
+    table = small_frame(spark, {"file": TEXT, "group": WHOLE, "size": WHOLE}, groups)
     return table.repartition(tasks_for(spark, len(groups))).mapInArrow(in_task, from_arrow_schema(schema))
+
+
+def _as_here(dealt: tuple[str, int, int]) -> RowGroup:
+    """In a task, which may run where another file has this path: on a worker that came late, say."""
+    file, group, size = dealt
+    there = Path(file).stat().st_size
+    if there != size:
+        raise HistoryError(f"{file}: has {size} bytes, and {there} where an executor runs")
+    return file, group
 
 
 def row_groups(files: Iterable[Path]) -> Iterator[tuple[Path, int]]:

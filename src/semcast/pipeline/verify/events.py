@@ -15,7 +15,7 @@ from semcast.core.ids import MemberId
 from semcast.history import Event, HistoryError, RunInfo
 from semcast.history.columns import SCHEMA
 from semcast.history.decoding import decode, rows_of
-from semcast.history.journal import SUFFIX
+from semcast.history.reader import files_in
 from semcast.history.schema import CRC_MASK, KINDS, AnnotationKind, Kind
 from semcast.history.versions import completed, described, refusing_damage
 from semcast.history.wellformed import problem
@@ -30,13 +30,31 @@ class Recorded:
     runs: dict[str, RunInfo]
     """By name; each group of a run that has several is a run here, with a name of its own."""
     rows: int
+    stamps: tuple[tuple[int, int], ...]
+    """Of each file its size, and when it was written."""
+
+    def check_unchanged(self) -> None:
+        """What was read in several passes was the same in all of them.
+
+        Raises:
+            HistoryError: a file was written, or is gone, since it was surveyed.
+        """
+        for file, stamp in zip(self.files, self.stamps, strict=True):
+            if not file.exists() or _stamp(file) != stamp:
+                raise HistoryError(f"{file}: was changed while it was verified")
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    told = file.stat()
+    return told.st_size, told.st_mtime_ns
 
 
 def survey(paths: Sequence[Path]) -> Recorded:
     """Look at every footer; raises HistoryError at the first file that is not a history."""
     runs: dict[str, tuple[RunInfo, Path]] = {}
     rows: dict[str, int] = {}
-    files = tuple(dict.fromkeys(file.resolve() for path in paths for file in _files(path)))
+    files = tuple(dict.fromkeys(file.resolve() for path in paths for file in files_in(path)))
+    stamps = tuple(map(_stamp, files))
     for file in files:
         info, count = _inspect(file)
         known, first = runs.get(info.run, (info, file))
@@ -48,7 +66,7 @@ def survey(paths: Sequence[Path]) -> Recorded:
     for run, (_, first) in runs.items():
         if not rows[run]:
             raise HistoryError(f"{first}: run {run} has no events")
-    return Recorded(files, _by_group(info for info, _ in runs.values()), sum(rows.values()))
+    return Recorded(files, _by_group(info for info, _ in runs.values()), sum(rows.values()), stamps)
 
 
 def _by_group(infos: Iterable[RunInfo]) -> dict[str, RunInfo]:
@@ -59,17 +77,6 @@ def _by_group(infos: Iterable[RunInfo]) -> dict[str, RunInfo]:
                 raise HistoryError(f"there is a run {name}, and also a group of this name in a run")
             found[name] = alone
     return found
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.exists():
-        raise HistoryError(f"{path}: no such file or folder")
-    if not path.is_dir():
-        return [path]
-    files = sorted(path.glob("*.parquet"))
-    if not files:
-        raise HistoryError(f"{path}: no *.parquet or *{SUFFIX} files in this folder")
-    return files
 
 
 def _inspect(file: Path) -> tuple[RunInfo, int]:

@@ -112,6 +112,7 @@ def verify(
     small = recorded.rows <= options.small_rows
     with at_once(spark) if small else unconstrained(spark), ExitStack() as kept:
         verdicts = _Job(spark, recorded, options, wanted, progress, kept, small=small).run()
+    recorded.check_unchanged()
     return Report(recorded.runs, recorded.rows, verdicts)
 
 

@@ -57,6 +57,7 @@ def verify_here(recorded: Recorded, options: Options) -> Report:
     """The same as `verify`, in memory; raises HistoryError where histories are not what they should be."""
     wanted = wanted_properties(recorded.runs, options.properties)
     histories = _histories(recorded)
+    recorded.check_unchanged()
     verdicts: list[Verdict] = []
     for run, info in recorded.runs.items():
         history = histories[run]

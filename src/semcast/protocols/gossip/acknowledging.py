@@ -47,6 +47,11 @@ class Acknowledging:
     def on_acknowledged(self, frame: Acknowledged) -> None:
         """A logger has it on disk."""
         ticket, frames = self._waiting.get(frame.serial, (0, {}))
-        if frames.pop(frame.part, None) is not None and not frames:
+        part = frames.pop(frame.part, None)
+        if part is None:
+            return
+        for stream, seq in part.upto:
+            self._out.deliver(Note("assured", sender=stream, seq=seq))
+        if not frames:
             del self._waiting[frame.serial]
             self._out.deliver(Answered(ticket, "acknowledged"))

@@ -110,6 +110,9 @@ class Admission:
             return
         row, former = rows.of(source), rows.known(source.name)
         if row is None and former is None and len(rows) >= _MOST:
+            self._books.refused += 1
+            why = f"the log has {_MOST} sessions; those of programs that were killed end in time"
+            self._refuse(source, Refused(frame.attempt, source.incarnation, why))
             return
         if row is None or row.attempt < frame.attempt:
             try:

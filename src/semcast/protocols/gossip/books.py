@@ -72,7 +72,7 @@ class Books:
         self.keys = keys
         self.stages = Stages()
         self.refused = 0
-        """How often a stream was refused for want of room, since the logger started."""
+        """How often a stream or a session was refused for want of room, since the logger started."""
         self.cache = cache or Cache(0)
         """What is in memory of what is on disk."""
         self._stream_kind = stream_kind

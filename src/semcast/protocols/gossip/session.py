@@ -113,6 +113,8 @@ class Session:
         if self._settings.logs:
             start, at, filter_ = self._settings.start, self._settings.start_at, self._settings.filter
             self._out.deliver(Note("begin", level=start, order=at, digest=filter_ or None))
+            if self._settings.explicit:
+                self._out.deliver(Note("explicit"))
         self._ask()
 
     def move(self, now: Nanos, logger: MemberId) -> None:

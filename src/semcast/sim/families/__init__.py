@@ -9,6 +9,7 @@ from semcast.sim.families import (
     replication,
     ring,
     semantic,
+    sessions,
     source,
     vsync,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "replication",
     "ring",
     "semantic",
+    "sessions",
     "source",
     "vsync",
 ]

@@ -17,6 +17,7 @@ from semcast.sim.mutants import (
     replication,
     ring,
     semantic,
+    sessions,
     vsync,
     vsync_ends,
     vsync_flow,
@@ -191,6 +192,8 @@ MUTANTS["gateway"] = {
     "stages-forgotten": Mutant(logger=gossip_loggers.StagesForgotten),
     "staged-before-synced": Mutant(logger=gossip_loggers.StagedBeforeSynced, by_chance=False),
 }
+
+MUTANTS["sessions"] = {**sessions.MUTANTS}
 
 MUTANTS["source"] = {**reading.MUTANTS}
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from semcast.history.events import History
+from semcast.specs.gossip.again import gossip_again
 from semcast.specs.gossip.delivery import (
     at_least_once,
     at_most_once,
@@ -59,6 +60,7 @@ GOSSIP_LOGS: dict[str, Callable[[History], Verdict]] = {
     "gossip_compacted": gossip_compacted,
     "gossip_forgotten": gossip_forgotten,
     "gossip_ended": gossip_ended,
+    "gossip_again": gossip_again,
 }
 """What must hold of a log beyond that."""
 

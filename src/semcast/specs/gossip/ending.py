@@ -24,7 +24,8 @@ def gossip_ended(history: History) -> Verdict:
     for session in ledger.sessions:
         for name, (admitted, ended) in rows.items():
             has, over = admitted.get(session.name), ended.get(session.name, -1)
-            if not session.there and has is not None and over < has.incarnation:
+            own = has is not None and any(each.process == has for each in session.incarnations)
+            if not session.there and own and has is not None and over < has.incarnation:
                 findings.count(1)
                 findings.example(f"{name} still has the session of {has}, which never comes back")
             if session.there and over >= session.last.process.incarnation:

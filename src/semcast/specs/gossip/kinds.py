@@ -12,7 +12,9 @@ its incarnations belong together.
 - joined: sponsors, those in `members`, have taken it in, as of its attempt `order`; `level` says whether
   these were as many as are set, `seq` ("sponsors"), all that the group had or that answered ("few"), or
   nobody ("alone");
+- explicit: its program says itself what it is through with;
 - through: its program says that it is through with a stream up to `seq`;
+- assured: it was told that a logger has that on disk;
 - lost: it gave up messages: `level` says why: "expired" (too old to be had), "abandoned" (nobody has them),
   "unwanted" (its program has no use for them);
 - fenced: a logger closed the stream of this sender, which is there; it comes back as another incarnation, and
@@ -140,7 +142,9 @@ START = add_kind("start", ("sender", "seq", "level"), _start)
 BEGIN = add_kind("begin", ("level", "order", "annotation"), _begin)
 VOUCHED = add_kind("vouched", ("sender", "seq", "members", "order"), _vouched)
 JOINED = add_kind("joined", ("level", "members", "order", "seq"), _joined)
+EXPLICIT = add_kind("explicit", ())
 THROUGH = add_kind("through", ("sender", "seq"))
+ASSURED = add_kind("assured", ("sender", "seq"))
 LOST = add_kind("lost", (*_MESSAGES, "level"), _lost)
 DISCONNECT = add_kind("disconnect", ("order",))
 RECONNECT = add_kind("reconnect", ())

@@ -10,11 +10,13 @@ from semcast.history.schema import GONE, Kind
 from semcast.specs.evidence import evidence_of
 from semcast.specs.gossip.kinds import (
     ADMIT,
+    ASSURED,
     AT_MOST_ONCE,
     COLLECT,
     DETACHED,
     DISCONNECT,
     DISMISSED,
+    EXPLICIT,
     FENCED,
     FORGOT,
     INACTIVE,
@@ -28,6 +30,7 @@ from semcast.specs.gossip.kinds import (
     READER,
     RECONNECT,
     START,
+    THROUGH,
 )
 from semcast.specs.runs import Runs, union
 
@@ -48,8 +51,14 @@ class Incarnation:
         """Of that, what it delivered while a logger heard it."""
         self.lost: dict[tuple[MemberId, str], Runs] = {}
         self.purged: dict[MemberId, Runs] = {}
+        self.through: dict[MemberId, int] = {}
+        """Up to where its program said that it is through with a stream."""
+        self.assured: dict[MemberId, int] = {}
+        """As much of that as it was told to be on the disk of a logger."""
         self.end: Event | None = None
         """How it ended, if it did."""
+        self.explicit = any(row.kind is EXPLICIT for row in rows)
+        """Whether its program says itself what it is through with."""
         joined = next((row for row in rows if row.kind is JOINED), None)
         self.sponsors = () if joined is None else joined.members or ()
         """Who took it in, where no logger did."""
@@ -79,6 +88,9 @@ class Incarnation:
                 _add(self.connected, row.sender, row)
         elif row.kind is Kind.PURGE:
             _add(self.purged, row.sender, row)
+        elif row.kind in (THROUGH, ASSURED):
+            said = self.through if row.kind is THROUGH else self.assured
+            said[row.sender] = max(row.seq, said.get(row.sender, 0))
         elif row.kind is LOST and row.level is not None:
             self.lost.setdefault((row.sender, row.level), Runs()).add(row.seq, row.last)
 
@@ -101,6 +113,11 @@ class Session:
     def orphaned(self) -> bool:
         """Whether that happened."""
         return self.orphaned_at < _NEVER
+
+    @property
+    def dismissed(self) -> bool:
+        """Whether a logger ended it."""
+        return self.dismissed_at < _NEVER
 
     @property
     def last(self) -> Incarnation:

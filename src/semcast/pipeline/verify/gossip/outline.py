@@ -23,6 +23,7 @@ from semcast.specs.gossip.kinds import (
     DISCONNECT,
     DISMISSED,
     EXPIRED,
+    EXPLICIT,
     FENCED,
     FORGOT,
     JOINED,
@@ -39,7 +40,7 @@ from semcast.specs.gossip.kinds import (
 from semcast.specs.gossip.ledger import Session, ledger_of, unheard
 
 _SESSIONS = (START, BEGIN, VOUCHED, JOINED, ADMIT, LEAVE, FENCED, DETACHED, DISCONNECT, RECONNECT)
-_KINDS = (*_SESSIONS, OPENED, FORGOT, DISMISSED, PUBLISHER, READER, *GONE)
+_KINDS = (*_SESSIONS, EXPLICIT, OPENED, FORGOT, DISMISSED, PUBLISHER, READER, *GONE)
 _END = 1 << 62
 """Later than every moment, and beyond every row."""
 
@@ -130,6 +131,7 @@ class Outline:
                 (not self.info.quiesced, "the run was not over"),
                 (self.ledger.disk_lost, "a log was lost"),
             ),
+            "gossip_again": self._of_again(),
             "at_least_once": ((self.ledger.disk_lost, "what was acknowledged was lost with a disk"),),
         }
         return next((why for holds, why in reasons.get(name, ()) if holds), "")
@@ -140,6 +142,13 @@ class Outline:
             (self.circular, "the obsolescence relation is not an order"),
             (not self.ledger.logs, "there is no logger: nothing is promised but receipts"),
             (not self.ledger.running, "no logger is there at the end"),
+        )
+
+    def _of_again(self) -> tuple[tuple[bool, str], ...]:
+        return (
+            (not self.info.quiesced, "the run was not over"),
+            (self.circular, "the obsolescence relation is not an order"),
+            (self.ledger.disk_lost, "what was acknowledged was lost with a disk"),
         )
 
     @property

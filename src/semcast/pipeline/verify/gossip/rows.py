@@ -26,8 +26,10 @@ from semcast.pipeline.verify.gossip.outline import Outline
 from semcast.pipeline.verify.memory import Checker, Task, judge_in_parts
 from semcast.pipeline.verify.obligations import chunked, overlay, without
 from semcast.pipeline.verify.run_index import RunIndex, numbered_violations, with_author, with_number
+from semcast.specs.gossip.again import gossip_again
 from semcast.specs.gossip.filtering import gossip_filter
 from semcast.specs.gossip.kinds import (
+    ASSURED,
     BLOCKED,
     CLOSED,
     COLLECT,
@@ -39,6 +41,7 @@ from semcast.specs.gossip.kinds import (
     OPENED,
     PLACED,
     STABLE,
+    THROUGH,
 )
 from semcast.specs.gossip.logs import (
     gossip_chains,
@@ -306,6 +309,7 @@ BY_PARTS: dict[str, Parts] = {
     "gossip_closed": Parts(gossip_closed, (CLOSED,)),
     "gossip_filter": Parts(gossip_filter, (Kind.MULTICAST, Kind.DELIVER, LOST), by_message=True),
     "gossip_beginning": Parts(gossip_beginning, (Kind.MULTICAST, LOG, PLACED, COLLECT), by_message=True),
+    "gossip_again": Parts(gossip_again, (Kind.MULTICAST, Kind.DELIVER, LOG, KEPT, LOST, THROUGH, ASSURED)),
     "gossip_chains": Parts(gossip_chains, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
     "gossip_compacted": Parts(gossip_compacted, (Kind.MULTICAST, LOG, KEPT, COLLECT)),
 }

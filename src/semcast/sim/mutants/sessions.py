@@ -1,0 +1,90 @@
+"""Durable sessions whose programs say what they are through with, broken on purpose."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from semcast.core.events import Delivery
+from semcast.core.ids import MemberId, Nanos
+from semcast.core.messages import Batch
+from semcast.protocols.gossip import GossipSettings, Logger
+from semcast.protocols.gossip.acknowledging import Acknowledging
+from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.frames import Acknowledge, Acknowledged, Join
+from semcast.protocols.gossip.session import Session
+from semcast.sim.dealing import DealingMember
+from semcast.sim.mutants.mutant import Mutant
+
+
+class ExplicitIgnored(DealingMember):
+    """Acknowledges what its program took, though that says itself what it is through with."""
+
+    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
+        found = super().deliver(now, most)
+        for each in found:
+            if isinstance(each, Batch):
+                self.receiver.acknowledge(each.sender, each.last)
+        return found
+
+
+class _HastyAdmission(Admission):
+    def on_acknowledge(self, now: Nanos, source: MemberId, frame: Acknowledge) -> None:
+        super().on_acknowledge(now, source, frame)
+        self._out.send(source, Acknowledged(frame.serial, frame.part, source.incarnation))
+
+
+class AcknowledgedBeforeSynced(Logger):
+    """Answers a program before it has on disk what that is through with."""
+
+    admission_kind = _HastyAdmission
+
+
+class _Final(Session):
+    def leave(self, now: Nanos) -> None:
+        self._settings = msgspec.structs.replace(self._settings, stays=False)
+        super().leave(now)
+
+
+class EndsWithItsProgram(DealingMember):
+    """Ends its session when its program stops, though that should go on."""
+
+    session_kind = _Final
+
+
+class _Forward(Admission):
+    def _admit(self, now: Nanos, source: MemberId, frame: Join) -> None:
+        known = self._books.rows.known(source.name)
+        if known is not None and known.member != source:
+            known.through = {stream: log.logged for stream, log in self._books.streams.items()}
+        super()._admit(now, source, frame)
+
+
+class ComesBackAtTheEnd(Logger):
+    """Has a session that comes back begin with what is sent from then on."""
+
+    admission_kind = _Forward
+
+
+class _Generous(Acknowledging):
+    def acknowledge(self, upto: Mapping[MemberId, int], ticket: int, logger: MemberId | None) -> None:
+        """And all other streams, as far as they came."""
+        for stream in self._receiver.streams.values():
+            self._receiver.acknowledge(stream.sender, stream.next)
+        super().acknowledge(upto, ticket, logger)
+
+
+class OneBatchSpeaksForAll(DealingMember):
+    """Takes a word about one stream for one about all."""
+
+    def _assemble(self, settings: GossipSettings) -> None:
+        super()._assemble(settings)
+        self.acknowledging = _Generous(self.receiver, self.out)
+
+
+MUTANTS = {
+    "explicit-ignored": Mutant(ExplicitIgnored),
+    "acknowledged-before-synced": Mutant(logger=AcknowledgedBeforeSynced),
+    "ends-with-its-program": Mutant(EndsWithItsProgram),
+    "comes-back-at-the-end": Mutant(logger=ComesBackAtTheEnd),
+    "one-batch-speaks-for-all": Mutant(OneBatchSpeaksForAll),
+}

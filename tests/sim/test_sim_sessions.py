@@ -1,0 +1,28 @@
+"""Durable subscriptions in swarms: programs acknowledge what they dealt with, stop, crash and come back.
+
+Mutants are hunted with those of all stacks.
+"""
+
+from semcast.history import Kind
+from semcast.sim.faults import DiskFull
+from semcast.sim.swarm import examine, scenario_of
+
+
+def test_the_swarm_finds_nothing_under_all_kinds_of_trouble() -> None:
+    """Sessions go on after stops and crashes; what was not acknowledged comes again; disks are full."""
+    seen: set[str] = set()
+    for seed in range(8):
+        finding = examine(scenario_of("sessions", seed))
+        assert finding.clean, f"seed {seed}: {finding.broken} {finding.scenario}"
+        rows = finding.outcome.history.events
+        ends = {row.process: row.kind for row in rows if row.kind in (Kind.CRASH, Kind.LEFT)}
+        explicit = {row.process for row in rows if row.kind.value == "explicit"}
+        for process in explicit & ends.keys():
+            again = any(each.name == process.name and each > process for each in explicit)
+            seen |= {f"{ends[process].value} and back"} if again else set()
+        seen |= (
+            {"disk full"} if any(isinstance(each, DiskFull) for each in finding.scenario.faults) else set()
+        )
+        given = [(row.process.name, row.sender, row.seq) for row in rows if row.kind is Kind.DELIVER]
+        seen |= {"again"} if len(given) > len(set(given)) else set()
+    assert seen == {"left and back", "crash and back", "disk full", "again"}
