@@ -392,7 +392,8 @@ def test_a_full_queue_closes_the_window_after_half_of_it() -> None:
     for number in range(30):
         lab.multicast("q", b"message %d" % number)
     lab.run_for(1000)
-    assert lab.rings["p"].order.highest_seq == LISTS + 2 + 1 + 4 + 8, "mailbox, queue, one that rests, 4 + 8"
+    most = LISTS + 2 + 1 + 4 + 8  # mailbox, queue, one that rests, 4 + 8
+    assert lab.rings["p"].order.highest_seq == most - 1, "one packet is left to others"
     assert lab.rings["q"].held_back() == HeldBack(lab.ids["p"], "it lacks messages, or has no room for them")
 
 

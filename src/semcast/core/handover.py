@@ -178,10 +178,14 @@ class Handover:
         first = outgoing[0]
         if type(first) is not bytes:
             return cast("Outgoing", first)
-        run: list[bytes] = []
-        while outgoing and type(first := outgoing[0]) is bytes and len(run) < _RUN:
-            run.append(first)
-            outgoing.popleft()
+        popleft, count = outgoing.popleft, min(len(outgoing), _RUN)
+        run = cast(
+            "list[bytes]", [popleft() for _ in range(count)]
+        )  # all in C: this is done for each message
+        if {*map(type, run)} != {bytes}:
+            upto = next(place for place, each in enumerate(run) if type(each) is not bytes)
+            outgoing.extendleft(reversed(run[upto:]))
+            del run[upto:]
         whole = Outgoing(run, size=sum(map(len, run)))
         outgoing.appendleft(whole)
         return whole

@@ -133,8 +133,13 @@ class Rotation:
         elif not asked and self._lingers(token):
             self._send_held(now, token)
         else:
-            if self._idle and not self._has_to_send():
-                passing.acknowledge(source, token)  # no packet will tell, and the token may rest somewhere
+            if (
+                self._idle and not self._has_to_send()
+            ):  # no packet will tell, and the token may rest somewhere
+                if token.fcc:
+                    passing.acknowledge_later(now, source, token)
+                else:
+                    passing.acknowledge(source, token)
             self.visit(now, token)
 
     def fresh(self, source: MemberId, token: Token) -> bool:
