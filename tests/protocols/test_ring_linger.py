@@ -3,7 +3,7 @@
 import pytest
 from tests.protocols.ringlab import RingLab
 
-from semcast.core import Frame, MemberId
+from semcast.core import Frame
 from semcast.core.ids import MILLISECOND
 from semcast.core.outgoing import Outgoing
 from semcast.protocols.ring import RingSettings
@@ -177,7 +177,7 @@ def test_a_token_is_acknowledged_where_it_rests_before_it_is_sent_again_and_not_
     lab.run_for(600)
     sent: list[Frame] = []
 
-    def carries(_source: MemberId, _dest: MemberId, frame: Frame) -> bool:
+    def carries(_source: str, _dest: str, frame: Frame) -> bool:
         sent.append(frame)
         return True
 
