@@ -1,4 +1,4 @@
-"""A group's log in Spark: a live table of the latest values, and a stream that is joined and published back.
+"""A group's log in Spark: live tables of the latest values, and a stream that is joined and published back.
 
     semcast logger /tmp/prices --group prices &
     python examples/spark/prices.py prices                # prints the latest price of every item
@@ -31,11 +31,25 @@ def recent(rows: DataFrame, keep: str = "1 hour", late: str = "10 seconds") -> D
     Where items come and go, state stays bounded: that of an item of which nothing is heard goes with its
     span. The source needs `heartbeat`, so that time goes on in a group that is idle.
     """
-    timed = without_heartbeats(rows.withWatermark("at", late))
+    timed = rows.withWatermark("at", late)
     return (
-        timed.where("item is not null")
+        without_heartbeats(timed, "item is not null")
         .groupBy(fn.window("at", keep).alias("span"), "item")
         .agg(fn.max_by("payload", "position").alias("payload"), fn.max("position").alias("position"))
+    )
+
+
+def newest(batch: DataFrame) -> DataFrame:
+    """Of one batch, the latest value of every item, for `foreachBatch`: no state at all.
+
+    Positions grow from batch to batch, so each of these rows is later than what a table has of its item. An
+    empty message is a tombstone: its item is to be removed from the table.
+    """
+    return (
+        batch.where("item is not null")
+        .groupBy("item")
+        .agg(fn.max_by("payload", "position").alias("payload"), fn.max("position").alias("position"))
+        .withColumn("removed", fn.length("payload") == 0)
     )
 
 

@@ -29,10 +29,17 @@ class Desk:
         self._process: Process | None = None
         self.start()
 
-    def start(self) -> None:
+    def start(self, blocks: int = 0) -> None:
+        """On a disk that has room for files of so many kilobytes, about, if that is said."""
         assert self._process is None
-        self._process = Process(self.folder, self.group, *self._more)
+        self._process = Process(self.folder, self.group, *self._more, blocks=blocks)
         self._process.says()
+
+    def over(self) -> tuple[int, str]:
+        """It ends by itself: its exit code, and what it said."""
+        assert self._process is not None
+        process, self._process = self._process, None
+        return process.over()
 
     def kill(self) -> None:
         if self._process is not None:

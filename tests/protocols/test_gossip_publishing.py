@@ -104,6 +104,25 @@ def test_only_the_newest_keys_are_known() -> None:
     assert [level for _, level, _ in answers(lab)] == ["logged", "logged", "logged", "known", "logged"]
 
 
+@pytest.mark.parametrize("mutant", [None, "last-keys-forgotten"])
+def test_the_last_key_of_an_owner_outlives_those_of_others(mutant: str | None) -> None:
+    """A query was away while others published more than a logger remembers; also after a restart."""
+    logger = MUTANTS["gateway"][mutant].logger if mutant else Logger
+    lab = GossipLab(logger=logger, publish_keys=4)
+    lab.run(SHORT)
+    for key in (b"q/1", b"q/2", *(b"r/%d" % number for number in range(9)), b"k", b"l"):
+        publish(lab, key, key)
+        lab.run(20 * MILLISECOND)
+    lab.seats["log"].crash()
+    lab.restart("log")
+    lab.run(SECOND)
+    for key in (b"q/2", b"r/8", b"l", b"q/1"):
+        publish(lab, key, key)
+        lab.run(20 * MILLISECOND)
+    known = [level for _, level, _ in answers(lab)[-4:]]
+    assert known == ["known" if mutant is None else "logged", "known", "known", "logged"]
+
+
 def test_published_updates_replace_each_other() -> None:
     lab = GossipLab(retention=Retention.LIVE)
     lab.run(SHORT)

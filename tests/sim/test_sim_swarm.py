@@ -61,6 +61,7 @@ CAUGHT_AT = {
     ("rpbcast", "start-ignored"): 98,
     ("rpbcast", "begins-with-what-was-collected"): 447,
     ("rpbcast", "filter-too-narrow"): 19,
+    ("gateway", "last-keys-forgotten"): 846,
     ("rpbcast", "gc-note-as-printed"): 1,
     ("rpbcast", "ack-from-gossip-phase"): 2,
     ("rpbcast", "joiner-from-zero"): 15,

@@ -220,7 +220,8 @@ class Log:
         A large batch goes to the logger in pieces first, and is in the log whole or not at all.
 
         Args:
-            key: by which the logger knows the batch again (the last 4096 of them).
+            key: by which the logger knows the batch again (the last 4096 of them, and the last one of each
+                owner, `owner/batch`).
             payloads: of its messages, in order.
             items: what each is about, if anything.
         """

@@ -13,6 +13,9 @@ from semcast.sim.publishers import Publishing
 from semcast.sim.scenario import Scenario
 
 STACK = "gateway"
+_FEW = 0.5
+_FEW_KEYS = 6
+"""That a logger knows, sometimes: fewer than one program has batches, while another one is away."""
 
 
 def draw_gateway(seed: int) -> Scenario:
@@ -40,6 +43,8 @@ def draw_gateway(seed: int) -> Scenario:
         twice=rng.choice((0.0, 0.3)),
         repeated=rng.choice((0.0, 0.3, 0.6)),
     )
+    if Random(f"{STACK}/keys/{seed}").random() < _FEW:
+        chosen = msgspec.structs.replace(chosen, publish_keys=_FEW_KEYS)
     return msgspec.structs.replace(
         scenario,
         stack=STACK,

@@ -13,7 +13,7 @@ from semcast.pipeline.report.markup import Markup, tag
 from semcast.pipeline.report.numbers import percent, shown
 from semcast.pipeline.report.svg import colour, empty, markup
 
-LEFT, RIGHT, TOP, BOTTOM = 66, 22, 16, 47
+LEFT, RIGHT, TOP, BOTTOM = 72, 22, 16, 47
 PAPER = "paper"
 
 _MARKERS = ("o", "s", "D", "^")
@@ -180,12 +180,12 @@ def _framed(axes: Axes, width: int, height: int) -> tuple[Figure, plots.Axes]:
     plot.set_ylabel(axes.y_label, color=colour("text"), fontsize=12)
     plot.xaxis.set_label_coords(0.5, (6 - BOTTOM) / box[3])
     plot.xaxis.label.set_verticalalignment("bottom")
-    plot.yaxis.set_label_coords((16 - LEFT) / box[2], 0.5)
+    plot.yaxis.set_label_coords((12 - LEFT) / box[2], 0.5)
     return figure, plot
 
 
-def _round(about: int = 5) -> MaxNLocator:
-    return MaxNLocator(about, steps=_STEPS)
+def _round(about: int = 5, *, whole: bool = False) -> MaxNLocator:
+    return MaxNLocator(about, steps=_STEPS, integer=whole)
 
 
 def _scale_across(
@@ -204,8 +204,9 @@ def _scale_across(
         plot.set_xlim(low - margin, high + margin)
         closest = min((after - before for before, after in pairwise(xs)), default=high - low)
         room = closest / (high - low) * (width - LEFT - RIGHT) / 1.06
+        whole = all(float(x).is_integer() for x in xs)
         few = axes.across == "swept" and len(xs) <= _MOST_SWEPT and room >= _APART
-        plot.xaxis.set_major_locator(FixedLocator(xs) if few else _round(6))
+        plot.xaxis.set_major_locator(FixedLocator(xs) if few else _round(6, whole=whole))
     plot.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
 
 

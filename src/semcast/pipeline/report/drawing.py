@@ -12,6 +12,7 @@ from semcast.pipeline.sweep.spec import PaperNumber
 
 ALONE = (920, 340)
 BESIDE = (455, 290)
+SMALL = (300, 240)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def draw(plot: Plot, rows: Sequence[Row], numbers: Sequence[PaperNumber]) -> Mar
         [point.high for each in every for point in each.series.points]
         + [mark.y for each in every for mark in each.marks]
     )
-    size = ALONE if len(panels) == 1 else BESIDE
+    size = ALONE if len(panels) == 1 else SMALL if len(panels) in (3, 6) else BESIDE
     shown = [
         _panel(
             panel,

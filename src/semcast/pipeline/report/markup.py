@@ -29,21 +29,38 @@ def joined(content: Iterable[Content]) -> Markup:
 
 
 def table(
-    head: Iterable[Content], rows: Iterable[Iterable[Content]], *, words: int = 1, stacked: bool = False
+    head: Iterable[Content],
+    rows: Iterable[Iterable[Content] | Markup],
+    *,
+    words: int = 1,
+    stacked: bool = False,
 ) -> Markup:
-    """A table; the first `words` columns hold words, the others numbers.
+    """A table; the first `words` columns hold words, the others numbers; a row may be markup already.
 
     With `stacked`, what a row is about stands above its numbers on narrow screens.
     """
     top = tag("tr", *(tag("th", cell, class_=_kind(at, words)) for at, cell in enumerate(head)))
     body = [
-        tag("tr", *(tag("td", cell, class_=_kind(at, words)) for at, cell in enumerate(row))) for row in rows
+        row
+        if isinstance(row, Markup)
+        else tag("tr", *(tag("td", cell, class_=_kind(at, words)) for at, cell in enumerate(row)))
+        for row in rows
     ]
     return tag(
         "div",
         tag("table", tag("thead", top), tag("tbody", *body)),
         class_="wide stacked" if stacked else "wide",
     )
+
+
+def prose(text: str) -> Markup:
+    """Words, in which what stands between backticks is a name in a program.
+
+    >>> prose("`full` <= 1")
+    '<code>full</code> &lt;= 1'
+    """
+    parts = text.split("`")
+    return joined(tag("code", part) if place % 2 else part for place, part in enumerate(parts))
 
 
 def listed(items: Iterable[Content], **attributes: str) -> Markup:

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from semcast.pipeline.report.drawing import draw
 from semcast.pipeline.report.findings import CLOSE, Claim, Findings, Number
 from semcast.pipeline.report.layers import layers_section
 from semcast.pipeline.report.live import Live, command, live_section, off
-from semcast.pipeline.report.markup import Content, Markup, joined, listed, table, tag
+from semcast.pipeline.report.markup import Content, Markup, joined, listed, prose, table, tag
 from semcast.pipeline.report.numbers import percent, shown, signed
 from semcast.pipeline.report.results import Results
 from semcast.pipeline.report.style import CSS
@@ -33,9 +34,15 @@ _SHORT = 30
 """Characters of a sentence that says little."""
 _SHOWN = 2
 """Of what differs, in the first table."""
-_ORDER = "omfgtevclqwd"
-"""Obsolescence, models, their figures, games, ring, configurations, causal multicast, gossip, loggers,
-servers, many groups, daemons."""
+_FAMILIES = (
+    ("omfg", "Message obsolescence (Pereira, Rodrigues and Oliveira)"),
+    ("teq", "Ring, extended virtual synchrony, replication (Amir)"),
+    ("vw", "Causal and atomic multicast, many groups (Birman, Schiper and Stephenson)"),
+    ("cl", "Gossip and loggers (Sun)"),
+    ("d", "Daemons (ours)"),
+)
+"""The first letters of the names of experiments, in the order of the page."""
+_BEYOND = "Beyond the papers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +126,37 @@ def _overview(experiments: Sequence[Experiment], traces: Sequence[Traces], live:
     rows |= {each.name: _trace_glance(each) for each in traces if each.found}
     rows |= {each.name: _live_glance(each) for each in live if each.rows}
     head = ["", "experiment", "agrees", "what differs, and why", "paper", "results"]
-    found = [[tag("a", name, href=f"#{name}"), *rows[name]] for name in sorted(rows, key=_place)]
+    tallies = {each.name: each.findings.tally for each in experiments if each.results.rows}
+    tallies |= {each.name: _trace_tally(each) for each in traces if each.found}
+    tallies |= {each.name: each.tally for each in live if each.rows}
+    found: list[Sequence[Content] | Markup] = []
+    for family, names in groupby(sorted(rows, key=_place), key=family_of):
+        named = list(names)
+        found.append(_family(family, [tallies[name] for name in named], len(head)))
+        found += [[tag("a", name, href=f"#{name}"), *rows[name]] for name in named]
     return tag("div", _summary(experiments), table(head, found, words=len(head)), class_="overview")
 
 
 def _place(name: str) -> tuple[int, str]:
     """Families in the order of the papers, then what is ours."""
-    return (_ORDER.index(name[0]) if name[0] in _ORDER else len(_ORDER), name)
+    order = "".join(letters for letters, _ in _FAMILIES)
+    return (order.index(name[0]) if name[0] in order else len(order), name)
+
+
+def family_of(name: str) -> str:
+    """What an experiment is about.
+
+    >>> family_of("q1"), family_of("x3")
+    ('Ring, extended virtual synchrony, replication (Amir)', 'Beyond the papers')
+    """
+    return next((family for letters, family in _FAMILIES if name[0] in letters), _BEYOND)
+
+
+def _family(name: str, tallies: Sequence[tuple[int, int]], columns: int) -> Markup:
+    """A line above its experiments: how much of it agrees."""
+    agree, judged = (sum(tally[at] for tally in tallies) for at in (0, 1))
+    says = [" · ", tag("span", f"{agree} of {judged} agree", class_="soft")] if judged else []
+    return tag("tr", tag("th", name, *says, colspan=columns), class_="family")
 
 
 def _glance(each: Experiment) -> list[Content]:
@@ -144,16 +175,20 @@ def _glance(each: Experiment) -> list[Content]:
 
 def _trace_glance(each: Traces) -> list[Content]:
     numbers = likeness(each.spec, each.found)
-    verdicts = [number.agrees for number in numbers if number.agrees is not None]
     streams = sum(len(folder.streams) for folder in each.found)
     caveats = [caveat for some in each.spec.sets if some.beside_paper for caveat in some.caveats]
     return [
         each.spec.title,
-        _tally((sum(verdicts), len(verdicts))),
+        _tally(_trace_tally(each)),
         _what_differs([_off(number) for number in numbers if number.agrees is False], caveats),
         tag("span", each.spec.paper.source, class_="soft"),
         tag("span", f"{streams} recordings", class_="good"),
     ]
+
+
+def _trace_tally(each: Traces) -> tuple[int, int]:
+    verdicts = [number.agrees for number in likeness(each.spec, each.found) if number.agrees is not None]
+    return sum(verdicts), len(verdicts)
 
 
 def _live_glance(each: Live) -> list[Content]:
@@ -190,7 +225,7 @@ def _what_differs(off: Sequence[str], reasons: Sequence[str]) -> Content:
     if told:
         parts.append(tag("span", "; ".join(told), class_="warn"))
     if reasons:
-        parts.append(tag("span", f"{'. ' if told else ''}{beginning(reasons[0])}", class_="soft"))
+        parts.append(tag("span", ". " if told else "", prose(beginning(reasons[0])), class_="soft"))
     elif told:
         parts.append(tag("span", ". No reason is known.", class_="soft"))
     return joined(parts) if parts else tag("span", "nothing differs", class_="good")
@@ -269,7 +304,7 @@ def _experiment(each: Experiment) -> Markup:
     if findings.claims:
         parts.append(table(["the paper's claims", "ours", ""], map(_claim, findings.claims), stacked=True))
     if findings.differs:
-        parts += [tag("p", tag("b", "What differs, and why")), listed(findings.differs)]
+        parts += [tag("p", tag("b", "What differs, and why")), listed(map(prose, findings.differs))]
     if results.rows and spec.report is not None:
         numbers = spec.paper.numbers if spec.paper else ()
         parts += [draw(plot, results.rows, numbers) for plot in spec.report.plots]

@@ -30,10 +30,15 @@ def _make_active(session: SparkSession) -> None:
         SparkSession._get_j_spark_session_class(jvm).setActiveSession(session._jsparkSession)
 
 
-def without_heartbeats(frame: DataFrame) -> DataFrame:
+def without_heartbeats(frame: DataFrame, where: str = "true") -> DataFrame:
     """The rows with messages, for use after `withWatermark("at", ...)`.
 
     Spark moves a filter before the watermark unless it is about the column of the watermark, too; then rows
-    that tell the time would be gone before they could move it.
+    that tell the time would be gone before they could move it. So would they with another filter after this
+    one.
+
+    Args:
+        frame: with a watermark.
+        where: which of the messages, in SQL.
     """
-    return frame.where("payload is not null or at is null")
+    return frame.where(f"(payload is not null and ({where})) or at is null")

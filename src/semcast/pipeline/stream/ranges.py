@@ -9,7 +9,6 @@ from itertools import pairwise
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from semcast.blocking_log import BlockingLog
 from semcast.group.logclient import LogError, LogOffsetError
 from semcast.group.logpages import LogRun
 from semcast.pipeline.stream.connection import connection_to
@@ -26,6 +25,19 @@ _LOG = logging.getLogger("semcast.stream")
 
 class DataLossError(LogError):
     """Messages that a query had not read were trimmed."""
+
+
+class ShorterLogError(LogError):
+    """The log ends before what a query has read of it."""
+
+
+def ended_before(where: Where, end: int, position: int) -> ShorterLogError:
+    """What to say of a logger whose disk is an older copy: it gives positions again that were read."""
+    return ShorterLogError(
+        f"the log of {where.group} ends at position {end}, and this query has positions up to {position}"
+        " of it: its logger has an older copy of its disk, and gives positions again. Begin again with a"
+        " new checkpoint, or put the newer disk back"
+    )
 
 
 @dataclass
@@ -72,7 +84,7 @@ def read(where: Where, options: SourceOptions, partition: InputPartition) -> Ite
     assert isinstance(partition, Range)
     runs: list[LogRun] = []
     rows = size = 0
-    for run in _runs(connection_to(where, partition.log), options, partition):
+    for run in _runs(where, options, partition):
         runs.append(run)
         rows += len(run.payloads)
         size += sum(map(len, run.payloads))
@@ -83,9 +95,12 @@ def read(where: Where, options: SourceOptions, partition: InputPartition) -> Ite
         yield rows_of(runs, options.mode)
 
 
-def _runs(log: BlockingLog, options: SourceOptions, partition: Range) -> Iterator[LogRun]:
-    lo = partition.lo
+def _runs(where: Where, options: SourceOptions, partition: Range) -> Iterator[LogRun]:
+    log, lo = connection_to(where, partition.log), partition.lo
     while lo < partition.hi:
+        end = log.ends().next
+        if end < partition.hi:
+            raise ended_before(where, end, partition.hi)
         try:
             for page in log.scan_runs(lo, partition.hi, prefix=options.filter):
                 if page.trimmed:

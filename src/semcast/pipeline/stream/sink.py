@@ -91,15 +91,18 @@ class _Rows:
         return Staged(identity(log), query, context.partitionId(), stage, pieces)
 
     def publish(self, messages: Sequence[WriterCommitMessage | None], batch: str) -> None:
-        """In the driver: all that tasks have staged, in the order of partitions."""
+        """In the driver: all that tasks have staged, in the order of partitions.
+
+        The logger knows the last batch of a query for as long as there are not thousands of other queries.
+        """
         staged = _staged(messages)
         if not staged:
             return
         if len({(each.log, each.query) for each in staged}) > 1:
             raise LogError(f"tasks of one batch found several logs of {self.where.group}")
         log = connection_to(self.where, staged[0].log)
-        key = f"{staged[0].query}/{batch}".encode()
-        log.publish_staged(key, [(each.stage, each.pieces) for each in staged])
+        key = f"{staged[0].query}/{batch}" if batch else staged[0].query
+        log.publish_staged(key.encode(), [(each.stage, each.pieces) for each in staged])
 
     def give_up(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """What was staged is not published; a logger that is away forgets it by itself."""
@@ -144,7 +147,7 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
 
 
 class LogBatchWriter(DataSourceArrowWriter):
-    """For `df.write`: one batch, with a key of its own."""
+    """For `df.write`: one batch, with a key of its own that nobody asks for later."""
 
     def __init__(self, where: Where) -> None:
         self._rows = _Rows(where, uuid.uuid4().hex)
@@ -155,7 +158,7 @@ class LogBatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """All tasks are done."""
-        self._rows.publish(messages, "0")
+        self._rows.publish(messages, "")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """A task failed for good."""

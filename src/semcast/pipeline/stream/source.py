@@ -1,7 +1,12 @@
 """A log as a source of rows: a stream that begins at its checkpoint, or a batch from one position to another.
 
-An offset is `{"log": identity, "position": n}`: everything before `n` has been read. With heartbeats it has
-`beat`, the time in microseconds that a row without a message told.
+An offset is `{"log": identity, "position": n}`: everything before `n` has been read. `began` is the position
+with which the query began; with heartbeats `beat` is the time in microseconds that a row without a message
+told.
+
+Spark has the ends of batches in its checkpoint, and where the first one began only in memory: a query that is
+killed in its first batch asks `initialOffset` again, when `new`, or what is left of a log that was trimmed,
+begins elsewhere. So ends say where it began.
 
 What Spark calls when (PySpark 4.3): `latestOffset` must obey its limit, and with AvailableNow stop at the
 end that `prepareForTriggerAvailableNow` saw; `commit` comes one batch late and never for the last, `stop`
@@ -25,7 +30,7 @@ from semcast.blocking_log import BlockingLog
 from semcast.group.logpages import LogEnds
 from semcast.pipeline.stream.connection import connection, connection_to, identity
 from semcast.pipeline.stream.options import SourceOptions, Start, Where
-from semcast.pipeline.stream.ranges import Beat, Range, cut, lost, read
+from semcast.pipeline.stream.ranges import Beat, Range, cut, ended_before, lost, read
 
 Offset = dict[str, Any]
 _MICRO = 1000
@@ -57,8 +62,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Where the next batch ends: everything before that is on the logger's disk."""
         begin = int(start["position"])
+        began = int(start.get("began", begin))
         self._log = str(start["log"])
         ends = connection_to(self._where, self._log).ends()
+        if begin > max(began, ends.next):
+            raise ended_before(self._where, ends.next, begin)
         if self._now and self._ceiling is None:
             self._ceiling = ends.next
         end = ends.next if self._ceiling is None else min(ends.next, self._ceiling)
@@ -66,7 +74,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = min(end, begin + limit.max_rows)
         if begin < ends.first and begin < end:
             lost(self._options, f"messages at positions {begin} to {ends.first - 1} were trimmed")
-        found = {**start, "position": max(begin, end)}
+        found = {**start, "position": max(begin, end), "began": began}
         if found["position"] == begin == ends.next and self._ceiling is None:
             self._beat(found, ends)
         return found
@@ -85,16 +93,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"log": self._log, "position": connection_to(self._where, self._log).ends().next}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """What executors read: the same for the same offsets."""
-        log = str(end["log"])
-        if start["log"] != log:
-            raise AssertionError(f"a batch from log {start['log']} to log {log}")
-        found: list[InputPartition] = list(
-            cut(log, int(start["position"]), int(end["position"]), self._options.partitions)
-        )
+        """What executors read: the same for the same offsets, and for the first batch whatever its start."""
+        log, hi = str(end["log"]), int(end["position"])
+        began = end.get("began")
+        lo = int(start["position"] if began is None or "began" in start else began)
+        found: list[InputPartition] = list(cut(log, lo, hi, self._options.partitions))
         if end.get("beat", 0) != start.get("beat", 0):
-            found.append(Beat(int(end["position"]), int(end["beat"]) * _MICRO))
-        return found
+            found.append(Beat(hi, int(end["beat"]) * _MICRO))
+        return found or [Range(log, hi, hi)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In an executor."""

@@ -1,4 +1,9 @@
-"""The keys of batches that were published: the newest so many."""
+"""The keys of batches that were published: the newest so many.
+
+A key may have an owner, `owner/batch`, as a query has. Who was away for long asks again for its last batch,
+however many batches of others came meanwhile: so the last key of an owner outlives newer keys of others. Half
+of the room is for these.
+"""
 
 from collections.abc import Iterator
 
@@ -26,11 +31,17 @@ class Keys:
     >>> keys.place(log, 2, 3, 40)
     >>> keys.get(b"a"), keys.get(b"c").first, keys.get(b"c").position
     (None, 3, 41)
+    >>> for number, key in enumerate((b"q/7", b"d", b"e", b"f"), 4):
+    ...     keys.add(key, log, number, 1)
+    >>> [key for key, _ in keys.all()]
+    [b'q/7', b'f']
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._keys: dict[bytes, Batched] = {}
+        self._last: dict[bytes, bytes] = {}  # of each owner; who published last comes last
+        self._others: dict[bytes, None] = {}  # what is forgotten first, the oldest first
         self._unplaced: dict[MemberId, list[bytes]] = {}
 
     def __len__(self) -> int:
@@ -38,11 +49,25 @@ class Keys:
 
     def add(self, key: bytes, sender: MemberId, first: int, count: int, position: int | None = None) -> None:
         """A batch was published, as so many messages of this stream from `first` on."""
+        if key not in self._keys:
+            self._rank(key)
         self._keys[key] = Batched(sender, first, first + count - 1, position)
         if position is None:
             self._unplaced.setdefault(sender, []).append(key)
         if len(self._keys) > self._most:
-            del self._keys[next(iter(self._keys))]
+            oldest = next(iter(self._others))
+            del self._others[oldest], self._keys[oldest]
+
+    def _rank(self, key: bytes) -> None:
+        """A new key: what was the last one of its owner is one among others now."""
+        owner = key.rpartition(b"/")[0]
+        before = self._last.pop(owner, None) if owner else key
+        if before is not None:
+            self._others[before] = None
+        if owner:
+            self._last[owner] = key
+        if len(self._last) > self._most // 2:
+            self._others[self._last.pop(next(iter(self._last)))] = None
 
     def place(self, sender: MemberId, first: int, last: int, position: int) -> None:
         """Messages of a stream were given positions, from this one on."""

@@ -3,7 +3,8 @@
 A batch has a key. Key and messages are one record, so that a program which does not know whether its batch
 was taken, because it or the logger crashed, gives it again with the same key, and it is logged once. Members
 hear of messages when they are on disk: else a number could be given twice. The program is answered when as
-many loggers as `log_acks` says have the batch on disk. The newest `publish_keys` keys are known.
+many loggers as `log_acks` says have the batch on disk. The newest `publish_keys` keys are known, and of each
+owner (`owner/batch`) the last.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -127,7 +127,7 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of messages that a logger has in memory, though they are on disk; what is not synced is there
     besides."""
     publish_keys: int = 4096
-    """Keys of published batches that a logger knows again."""
+    """Keys of published batches that a logger knows again; half of them may be the last of their owners."""
     stage_bytes: int = 1 << 26
     """Bytes of batches that are on their way in pieces, and not published yet."""
     stage_age: Nanos = 600 * SECOND

@@ -185,6 +185,7 @@ _LOGGERS: dict[str, Mutant] = {
 
 MUTANTS["gateway"] = {
     "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten),
+    "last-keys-forgotten": Mutant(logger=gossip_loggers.LastKeysForgotten),
     "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch),
     "published-twice": Mutant(logger=gossip_loggers.PublishedTwice),
     "key-beside-the-batch": Mutant(logger=gossip_loggers.KeyBesideTheBatch),

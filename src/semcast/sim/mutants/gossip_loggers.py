@@ -262,6 +262,17 @@ class PublishedTwice(Logger):
     keys_kind = _Unaware
 
 
+class _ByAge(Keys):
+    def _rank(self, key: bytes) -> None:
+        self._others[key] = None
+
+
+class LastKeysForgotten(Logger):
+    """Forgets the last batch of a program over the batches of others."""
+
+    keys_kind = _ByAge
+
+
 class _Alone(Copying):
     def _is_enough(self, sender: MemberId, last: int) -> bool:  # noqa: ARG002
         return True
