@@ -179,13 +179,12 @@ class Handover:
         if type(first) is not bytes:
             return cast("Outgoing", first)
         popleft, count = outgoing.popleft, min(len(outgoing), _RUN)
-        run = cast(
-            "list[bytes]", [popleft() for _ in range(count)]
-        )  # all in C: this is done for each message
-        if {*map(type, run)} != {bytes}:
-            upto = next(place for place, each in enumerate(run) if type(each) is not bytes)
-            outgoing.extendleft(reversed(run[upto:]))
-            del run[upto:]
+        taken = [popleft() for _ in range(count)]  # for each message: so as cheap as can be
+        if {*map(type, taken)} != {bytes}:
+            upto = next(place for place, each in enumerate(taken) if type(each) is not bytes)
+            outgoing.extendleft(reversed(taken[upto:]))
+            del taken[upto:]
+        run = cast("list[bytes]", taken)
         whole = Outgoing(run, size=sum(map(len, run)))
         outgoing.appendleft(whole)
         return whole
