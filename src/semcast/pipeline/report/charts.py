@@ -22,6 +22,8 @@ _MARKERS = ("o", "s", "D", "^")
 _DASHES = {"solid": "-", "dashed": (0, (4, 2)), "dotted": (0, (1, 1.5))}
 _STEPS = [1, 2, 2.5, 5, 10]
 _MOST_SWEPT = 12
+_CHARACTER = 7
+"""How many pixels a digit above a bar takes."""
 _APART = 36
 """How many pixels two values that are written below a plot are apart, at least."""
 
@@ -138,7 +140,7 @@ def bar_chart(bars: Bars, axes: Axes, width: int, height: int) -> Markup:
             plot.text(
                 at,
                 point.y + 0.012 * axes.y_high,
-                _value(point.y, axes),
+                _fitting(point.y, axes, thick * (width - LEFT - RIGHT) / slots),
                 ha="center",
                 color=colour("text"),
                 fontsize=11,
@@ -278,6 +280,14 @@ def _at(label: str, x: float, y: float, axes: Axes) -> str:
 
 def _value(value: float, axes: Axes) -> str:
     return percent(value) if axes.percent else shown(value)
+
+
+def _fitting(value: float, axes: Axes, room: float) -> str:
+    """With as many digits as there is room for, in pixels; two at least."""
+    if axes.percent:
+        return percent(value)
+    texts = [shown(value, digits) for digits in (4, 3, 2)]
+    return next((text for text in texts if len(text) * _CHARACTER <= room), texts[-1])
 
 
 def _tick(value: float, axes: Axes) -> str:

@@ -40,7 +40,8 @@ def draw(plot: Plot, rows: Sequence[Row], numbers: Sequence[PaperNumber]) -> Mar
         [point.high for each in every for point in each.series.points]
         + [mark.y for each in every for mark in each.marks]
     )
-    size = ALONE if len(panels) == 1 else SMALL if len(panels) in (3, 6) else BESIDE
+    lines_in_threes = plot.kind != "bars" and len(panels) in (3, 6)
+    size = ALONE if len(panels) == 1 else SMALL if lines_in_threes else BESIDE
     shown = [
         _panel(
             panel,
