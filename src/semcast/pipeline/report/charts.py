@@ -182,7 +182,7 @@ def _framed(axes: Axes, width: int, height: int) -> tuple[Figure, plots.Axes]:
     plot.set_ylabel(axes.y_label, color=colour("text"), fontsize=12)
     plot.xaxis.set_label_coords(0.5, (6 - BOTTOM) / box[3])
     plot.xaxis.label.set_verticalalignment("bottom")
-    plot.yaxis.set_label_coords((12 - LEFT) / box[2], 0.5)
+    plot.yaxis.set_label_coords((16 - LEFT) / box[2], 0.5)
     return figure, plot
 
 
