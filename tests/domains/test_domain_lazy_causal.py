@@ -6,6 +6,10 @@ from secrets import token_hex
 import pytest
 
 import semcast
+from semcast.core import MemberId, Outbox
+from semcast.domains.causal import CausalLink
+from semcast.protocols.isis.notes import Notes
+from semcast.protocols.isis.program import CHANGES, Letter, Program
 
 ASKS = 300
 
@@ -112,3 +116,43 @@ def test_a_client_without_servers_waits_and_goes_on_in_other_groups() -> None:
             await own.send(b"bought", confirm="safe", timeout=5)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("policy", ["conservative", "full", "blocks", "epochs"])
+def test_who_changes_the_group_all_the_time_is_not_far_ahead_of_what_has_left(policy: str) -> None:
+    """Each change takes a round: a flush behind thousands of them, or closing, would take many seconds."""
+
+    async def run() -> None:
+        name = f"floor-{token_hex(4)}"
+        floors = [semcast.domain(name, engine="causal", policy=policy, name=who) for who in ("ann", "bob")]
+        async with asyncio.timeout(60), floors[0] as ann, floors[1] as bob:
+            joined = [(await floor.join("a"), await floor.join("b")) for floor in (ann, bob)]
+            for group in joined[0]:
+                await group.wait_for(2)
+            link = ann._desk.link
+            assert isinstance(link, CausalLink)
+            program = link._session
+            assert isinstance(program, Program)
+            most = 0
+            for number in range(400):
+                await joined[0][number % 2].send(b"%d" % number)
+                most = max(most, len(link._asked) + program.changes)
+            assert most <= 2 * CHANGES, most
+            await ann.flush()
+            assert program.changes == 0
+
+    asyncio.run(run())
+
+
+def test_programs_hear_of_room_once_half_of_what_waited_has_left() -> None:
+    program = Program(MemberId("p"), 1000, 1000, Notes(MemberId("p"), Outbox(), wanted=False))
+    credit = []
+    for _ in range(CHANGES + 1):  # the last one was asked for before it knew
+        program.wish(Letter("", program.number(1), MemberId("q"), b""))
+        credit.append(bool(program.credit))
+    assert credit == [True] * CHANGES + [False]
+    credit = []
+    for _ in range(CHANGES // 2):
+        program.drop()
+        credit.append(bool(program.credit))
+    assert credit == [False] * (CHANGES // 2 - 1) + [True]

@@ -95,6 +95,15 @@ class Lab:
         process.settle(self.now)
         self._drain(letter)
 
+    def queue(self, letter: str, group: str, name: str) -> None:
+        """A program asks for a message to be sent, and has more to ask for before anything happens."""
+        self._names[letter, self.at[letter].cast(group, [name.encode()])] = name
+
+    def look(self, letter: str) -> None:
+        """Something comes of what a program asked for."""
+        self.at[letter].settle(self.now)
+        self._drain(letter)
+
     def tell(self, letter: str, to: str, name: str, more: bytes = b"") -> None:
         """A program sends a message to one member alone."""
         process = self.at[letter]

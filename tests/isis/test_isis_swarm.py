@@ -71,6 +71,12 @@ def test_who_is_put_out_is_given_a_direct_message_before_what_follows_it() -> No
     assert finding.clean, finding.broken
 
 
+def test_a_client_does_not_say_of_other_groups_what_the_servers_have_heard() -> None:
+    """Seed 600028: under blocks it passed on all that its contact had told it, as of direct messages."""
+    finding = examine(scenario_of("isis", 600028, IsisVariant(policy=Policy.BLOCKS)))
+    assert finding.clean, finding.broken
+
+
 def test_who_waits_to_enter_a_view_does_not_ask_for_more_without_end() -> None:
     """Seed 2029: a look for the next view counted as room for more, which was asked for at once."""
     finding = examine(scenario_of("isis", 2029, IsisVariant(policy=Policy.EPOCHS, clients=False)))

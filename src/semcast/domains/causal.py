@@ -20,7 +20,8 @@ from semcast.group.families.isis import IsisGroupSettings, isis_settings
 from semcast.group.group import Group
 from semcast.group.settings import GroupSettings
 from semcast.protocols.clients.permissions import is_call
-from semcast.protocols.isis import Isis
+from semcast.protocols.isis import Isis, Policy
+from semcast.protocols.isis.program import CHANGES, Program
 from semcast.protocols.lightweight import Refused
 
 
@@ -28,11 +29,15 @@ class CausalLink(LocalLink):
     """Of a program in a causal domain."""
 
     closed_groups = True
+    _moves = _moved = 0
+    """How often the group changed in what was submitted, and in what was applied of that."""
+    _submitting = _applying = ""
 
     def _limits_of(self, settings: GroupSettings) -> None:
         limits = isis_settings(settings)
         self._send_messages, self._send_bytes = limits.send_messages, limits.send_bytes
         self._run_bytes, self._memberships = limits.run_bytes, limits.memberships
+        self._waits = limits.policy is Policy.CONSERVATIVE or limits.resilience != "0"
 
     def _begin(self, stack: Stack, now: Nanos) -> MemberId | None:
         """Be its program; None where the stack is about to be replaced."""
@@ -44,8 +49,28 @@ class CausalLink(LocalLink):
         stack.settle(now)
         return stack.me
 
+    def submit(self, request: Request) -> None:
+        """Count how often the group changes: each change takes a round."""
+        group = _group_of(request)
+        self._moves += group != self._submitting
+        self._submitting = group
+        super().submit(request)
+
+    def _has_room(self, messages: int) -> bool:
+        moves, program = self._moves - self._moved, self._session
+        if self._waits and isinstance(program, Program) and moves + program.changes >= CHANGES:
+            return False
+        return super()._has_room(messages)
+
+    def _forget_requests(self) -> None:
+        super()._forget_requests()
+        self._moved, self._applying = self._moves, self._submitting
+
     def _do(self, stack: Stack, now: Nanos, request: Request) -> None:
         assert isinstance(stack, Isis)
+        group = _group_of(request)
+        self._moved += group != self._applying
+        self._applying = group
         if stack.program is not self._session or stack.program.closed:
             return
         try:
@@ -98,3 +123,8 @@ class CausalLink(LocalLink):
         group.command(disconnect)
         with suppress(TimeoutError):
             await asyncio.wait_for(gone, PATIENCE)
+
+
+def _group_of(request: Request) -> str:
+    """What it is about; "" where no message has to wait for it."""
+    return request.groups[0] if isinstance(request, CastRequest) else ""

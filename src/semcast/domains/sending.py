@@ -129,8 +129,8 @@ class SendingSide(ABC):
             if not placed.done():
                 raise
         finally:
-            if not placed.done():
-                placed.cancel()  # nobody waits for it any more
+            if not placed.cancel() and not placed.cancelled():
+                placed.exception()  # it is known, also if nobody waits for it any more
         placed.result()
 
     async def _cast(

@@ -241,16 +241,18 @@ class PurgingBuffer:
         while entries:
             if not order:
                 order.extend(entries)
-            batch = entries.get(order[0])
+            key = order[0]
+            batch = entries.get(key)
             if batch is None:
                 order.popleft()
-            elif batch.sender != sender or batch.first > last:
+            elif batch.first > last or batch.sender != sender:
                 break
             elif batch.last > last:
-                taken.append(self._cut(order[0], batch, last))
+                taken.append(self._cut(key, batch, last))
                 break
             else:
-                taken.append(self._remove(order.popleft()))
+                order.popleft()
+                taken.append(self._remove(key))
         return taken
 
     def trim(self, upto: int) -> list[Batch]:

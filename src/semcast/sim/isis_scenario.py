@@ -26,6 +26,8 @@ class IsisVariant(Fixed, frozen=True):
     resilience: str | None = None
     clients: bool | None = None
     """Whether some groups have clients."""
+    lazy: bool = False
+    """Whether programs read slowly, and little may be on its way to them: buffers are mostly full."""
 
 
 def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
@@ -61,6 +63,10 @@ def draw_isis(seed: int, variant: IsisVariant | None = None) -> Scenario:
         faults += more
     if chosen.policy is Policy.BLOCKS:
         plan = _asserting(Random(f"isis/structure/{seed}"), plan, faults)
+    if chosen.lazy:
+        lazy = Random(f"isis/lazy/{seed}")
+        plan = _lazy(lazy, size, plan)
+        faults += _floods(lazy, size, duration, [name for name, _ in groups])
     faults += calls
     faults += _flushes(Random(f"isis/flushes/{seed}"), size, duration)
     return Scenario(
@@ -203,6 +209,27 @@ def _settings(rng: Random, seed: int, variant: IsisVariant) -> IsisSettings:
             linger=rng.choice((0, 200)) * MILLISECOND,
         ),
     )
+
+
+def _lazy(rng: Random, size: int, plan: IsisPlan) -> IsisPlan:
+    """Nearly everybody takes one thing at a time, and a sender has to wait for that after a few messages."""
+    settings = msgspec.structs.replace(
+        plan.settings,
+        credit=rng.choice((1, 2, 4)),
+        vsync=msgspec.structs.replace(plan.settings.vsync, buffer_messages=16),
+    )
+    slow = tuple(number for number in range(size) if rng.random() < 0.9)
+    return msgspec.structs.replace(plan, settings=settings, slow=slow, many=1)
+
+
+def _floods(rng: Random, size: int, duration: Nanos, names: list[str]) -> list[AnyFault]:
+    """Programs send one group after the other more than they have credit for."""
+    found: list[AnyFault] = []
+    for _ in range(rng.choice((4, 8))):
+        at, member = rng.randrange(150 * MILLISECOND, duration), rng.randrange(size)
+        for name in rng.sample(names, rng.randint(1, len(names))):
+            found.append(Act(at, member, what="send", group=name, run=rng.choice((4, 12))))
+    return found
 
 
 def _harmed(fault: AnyFault) -> set[int]:

@@ -27,6 +27,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", help="isis: how causal order between groups is kept")
+    parser.add_argument(
+        "--lazy", action="store_true", help="isis: programs read slowly, and little may be on its way to them"
+    )
     _add_run(parser)
 
 
@@ -36,7 +39,8 @@ def variant(args: argparse.Namespace) -> IsisVariant:
     if args.policy not in (None, *known):
         raise UsageError(f"--policy {args.policy}: of isis there are {', '.join(known)}")
     policy = None if args.policy is None else Policy(args.policy)
-    return IsisVariant(policy=policy, resilience=args.resilience, clients=args.clients)
+    lazy = getattr(args, "lazy", False)
+    return IsisVariant(policy=policy, resilience=args.resilience, clients=args.clients, lazy=lazy)
 
 
 def _scenario(args: argparse.Namespace, scenario: Scenario) -> Scenario:
@@ -56,7 +60,8 @@ def again(fixed: Fixed) -> str:
     assert isinstance(fixed, IsisVariant)
     policy = "" if fixed.policy is None else f" --policy {fixed.policy.value}"
     clients = {None: "", True: " --clients", False: " --no-clients"}[fixed.clients]
-    return policy + ("" if fixed.resilience is None else f" --resilience {fixed.resilience}") + clients
+    resilience = "" if fixed.resilience is None else f" --resilience {fixed.resilience}"
+    return policy + resilience + clients + (" --lazy" if fixed.lazy else "")
 
 
 FAMILIES.register(
@@ -64,7 +69,7 @@ FAMILIES.register(
         name="isis",
         run=Flags(("resilience", "clients"), _add_run),
         scenario=_scenario,
-        swarm=Flags(("policy", "resilience", "clients"), _add_swarm),
+        swarm=Flags(("policy", "resilience", "clients", "lazy"), _add_swarm),
         fixed=variant,
         again=again,
     )

@@ -32,6 +32,7 @@ class Blocks(Full):
         super().__init__(seats, settings)
         self.structure = Structure(settings.structure)
         self._handed: set[str] = set()  # groups that direct messages spoke of
+        self._visited: set[str] = set()  # groups that this process was a client of
 
     def objection(self, group: str, visits: Sequence[str] = ()) -> str:
         """What speaks against joining a group."""
@@ -42,12 +43,18 @@ class Blocks(Full):
 
     def says(self, name: str) -> bool:
         """Whether others may need to be told of a group by this process."""
-        return name in self._seats or name in self._handed or self.structure.keeps(self._seats, name)
+        own = [*self._seats, *self._visited] if self._visited else self._seats
+        return name in self._seats or name in self._handed or self.structure.keeps(own, name)
 
     def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:
         """The others in the group have not heard it, so this process has to say it there, whatever it is."""
         self._handed.update(other.group for other in others)
         super().told(others, epoch, group)
+
+    def heard(self, others: Sequence[Foreign], epoch: int, group: str) -> None:  # noqa: ARG002
+        """All servers have heard it, too: this process says it where it is near to one of its groups."""
+        self._visited.add(group)
+        self.learn(others)
 
     def learn(self, others: Iterable[Foreign]) -> None:
         """Only of groups that this process has to speak of."""

@@ -398,7 +398,7 @@ class ClientSeat:
         if not self._calm:
             self._soil()
         self._count(item)
-        domain.policy.told(ticket.others, ticket.epoch, self.name)
+        domain.policy.heard(ticket.others, ticket.epoch, self.name)
         domain.totals.learn(ticket.lamport)
         count = len(item.payloads)
         domain.stats.delivered += count

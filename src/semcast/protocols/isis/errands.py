@@ -21,6 +21,8 @@ _OWN = ""
 """The name under which the timers of the process itself stand."""
 _BEATS = frozenset({SrmTimer.GOSSIP, VsyncTimer.CHECK})
 """Timers that all groups have at every heartbeat."""
+_OF_A_VIEW = (InView, Received, Taken)
+"""Frames that are for the members of one view only."""
 _MOST_PATIENCE = 5
 """Who does not answer is asked ever more rarely, up to 2^5 times the first interval."""
 
@@ -131,10 +133,11 @@ class Errands:
             self.set_timer(now, _OWN, ErrandTimer.TELL, now + self._delay)
         if domain.directs.waits() and (_OWN, ErrandTimer.DIRECT) not in self._times:
             self.set_timer(now, _OWN, ErrandTimer.DIRECT, now + (self._pause << domain.directs.patience))
-        if domain.clientele and (_OWN, ErrandTimer.CLIENTS) not in self._times:
-            self.set_timer(now, _OWN, ErrandTimer.CLIENTS, now + domain.settings.vsync.detector.heartbeat)
-        if domain.clientele.untold() and (_OWN, ErrandTimer.HAVE) not in self._times:
-            self.set_timer(now, _OWN, ErrandTimer.HAVE, now + self._delay)
+        if domain.clientele:
+            if (_OWN, ErrandTimer.CLIENTS) not in self._times:
+                self.set_timer(now, _OWN, ErrandTimer.CLIENTS, now + domain.settings.vsync.detector.heartbeat)
+            if domain.clientele.untold() and (_OWN, ErrandTimer.HAVE) not in self._times:
+                self.set_timer(now, _OWN, ErrandTimer.HAVE, now + self._delay)
         beacon = domain.settings.beacon
         if beacon and domain.seats and (_OWN, ErrandTimer.BEACON) not in self._times:
             self.set_timer(now, _OWN, ErrandTimer.BEACON, now + beacon)
@@ -231,8 +234,8 @@ class Errands:
         stream = seat.member.stream
         if stream is None:
             return Reach.ANYBODY
-        current = isinstance(frame, InView | Received | Taken) and frame.view == stream.view().id
-        if current and seat.farewells and isinstance(frame, Received):
+        current = isinstance(frame, _OF_A_VIEW) and frame.view == stream.view().id
+        if current and seat.farewells and type(frame) is Received:
             seat.farewells -= 1
             return seat.all_others
         return seat.others if current else seat.all_others

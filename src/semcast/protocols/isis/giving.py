@@ -155,14 +155,16 @@ def _together(batches: list[Batch]) -> list[Batch]:
     """Plain messages that follow each other as one run: the program is told of all of them at once."""
     if len(batches) < 2:
         return batches
+    first, size = batches[0], 0
     payloads: list[bytes] = []
     for batch in batches:
+        if batch.annotation is not None or batch.items is not None:
+            return batches
+        if batch.first != first.first + len(payloads):
+            return batches
         payloads += batch.payloads
-    first, last = batches[0], batches[-1]
-    gaps = first.first + len(payloads) != last.first + len(last.payloads)
-    if gaps or any(batch.annotation is not None or batch.items is not None for batch in batches):
-        return batches
-    return [Batch(first.sender, first.first, payloads, size=sum(batch.size for batch in batches))]
+        size += batch.size
+    return [Batch(first.sender, first.first, payloads, size=size)]
 
 
 def _cause(event: Installed) -> Cause:

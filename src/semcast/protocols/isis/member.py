@@ -12,6 +12,7 @@ from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.settings import VsyncSettings
 from semcast.protocols.vsync.stack import VirtualSynchrony
+from semcast.protocols.vsync.states import Cause, State
 from semcast.protocols.vsync.stream import ViewStream
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ class GroupMember(VirtualSynchrony):
         self._seat.begins(self.stream, event, welcome)
         super()._begin(now, welcome, event)
         self._seat.began(welcome)
+
+    def _shift_to(self, state: State, cause: Cause) -> None:
+        super()._shift_to(state, cause)
+        if self._is_out and self.stream is not None:
+            self._seat.order(self.stream).close()
 
     def _serve(self, now: Nanos, change: Change) -> None:
         """Not in the next view, which has these members.
@@ -94,6 +100,12 @@ class GroupMember(VirtualSynchrony):
         """The order of the current view has something to do."""
         stream.order.settle(now)
         self._pump(stream)
+
+    def urge(self) -> None:
+        """Have the others say at once what they have of the current view."""
+        if self.stream is not None and not self.stream.frozen:
+            self.stream.urge()
+            self._pump(self.stream)
 
     @property
     def up_to_date(self) -> bool:

@@ -123,6 +123,8 @@ class DomainOrder(CausalOrder):
         self._speaks = False  # whether the servers are about to be told something of clients
         self._said = NOTHING
         self._full = NOTHING  # what `_head` says
+        self._run: Ticket | None = None  # the newest ticket, if what follows it may be part of it
+        self._over = False  # whether this process does not go on to the next view
 
     def reached(self, rank: int) -> int:
         """Messages of a member up to here were given to the program, or purged."""
@@ -138,8 +140,11 @@ class DomainOrder(CausalOrder):
         number = seat.cutting
         if not number and self._told != seat.offset:
             number = seat.offset + self.lines.queued[me] + 1
-        epoch = seat.epoch if seat.epoch > self._epochs[me] else 0
-        lamport = seat.totals.lamport if seat.totals.lamport > self.lamports[me] else 0
+        epoch, lamport = seat.epoch, seat.totals.lamport
+        if epoch <= self._epochs[me]:
+            epoch = 0
+        if lamport <= self.lamports[me]:
+            lamport = 0
         others = seat.owed()
         if not (changed or others or number or epoch or lamport):
             self._said = NOTHING
@@ -175,20 +180,25 @@ class DomainOrder(CausalOrder):
 
     def accept(self, rank: int, part: Batch) -> None:
         """Messages were queued; what is for the order alone is not for the program."""
+        rest = self._heed_head(rank, part) if part.head else part
+        if rest is not None:
+            super().accept(rank, rest)
+
+    def _heed_head(self, rank: int, part: Batch) -> Batch | None:
+        """What messages say besides their payloads; returns what of them is for the program."""
+        if is_said(part.head):
+            self.numbering.obey(rank, part.first, read_said(part.head))
+        elif is_about(part.head):
+            self._hear_about(rank, part.first, part.head)
+        if self.is_command(part):
+            if self.seat.serving is not None:
+                self.seat.serving.log.reach(rank, part.first)
+            if len(part.payloads) == 1:
+                return None
+            part = part.cut(part.first + 1, part.last)
         if part.head:
-            if is_said(part.head):
-                self.numbering.obey(rank, part.first, read_said(part.head))
-            elif is_about(part.head):
-                self._hear_about(rank, part.first, part.head)
-            if self.is_command(part):
-                if self.seat.serving is not None:
-                    self.seat.serving.log.reach(rank, part.first)
-                if len(part.payloads) == 1:
-                    return
-                part = part.cut(part.first + 1, part.last)
-            if part.head:
-                self._note_head(rank, part.first, part.head, piece=part.left > 0)
-        super().accept(rank, part)
+            self._note_head(rank, part.first, part.head, piece=part.left > 0)
+        return part
 
     def _hear_about(self, rank: int, seq: int, head: bytes) -> None:
         """A server says something of clients."""
@@ -206,6 +216,8 @@ class DomainOrder(CausalOrder):
             self._note_head(rank, seq, head, piece=False)
 
     def _note_head(self, rank: int, seq: int, head: bytes, *, piece: bool) -> None:
+        if self._run is not None and self._run.rank == rank:
+            self._run = None  # what says something has a ticket of its own
         said = self._whole_head(head)
         changed, others = self._owed.setdefault(rank, ([], []))
         changed += said.changed
@@ -221,13 +233,24 @@ class DomainOrder(CausalOrder):
             self._offsets[rank] = said.number - seq
 
     def lined_up(self, batch: Batch) -> None:
-        """Messages are where the program takes them: from here on their turn is the line's business."""
-        if self.seat.member.is_out:
-            return  # who does not go on to the next view is given nothing more
+        """Messages are where the program takes them: from here on their turn is the line's business.
+
+        Those that come right behind the newest of all in the line, and say nothing, share its place.
+        """
+        run = self._run
+        if (
+            run is not None
+            and run is self._line.newest
+            and run.last + 1 == batch.first
+            and batch.sender is self.lines.members[run.rank]
+            and (batch.annotation is None or not is_ordered(batch.annotation))
+        ):
+            run.last += len(batch.payloads)
+        elif not self._over:
+            self._line_up(batch)
+
+    def _line_up(self, batch: Batch) -> None:
         rank = self._ranks[batch.sender]
-        if self._goes_on(rank, batch):
-            self.waiting[rank][-1].last = batch.last
-            return
         number = self._whole.pop(rank, None)
         if number is not None:
             self._offsets[rank] = number - batch.first
@@ -241,16 +264,11 @@ class DomainOrder(CausalOrder):
         self._line.add(ticket)
         if self.seat.serving is not None:
             self.seat.serving.hearing.lined_up(ticket, batch)
+        self._run = None if ticket.ordered or self.seat.serving is not None else ticket
 
-    def _goes_on(self, rank: int, batch: Batch) -> bool:
-        """Whether messages come right behind those of the newest ticket, and say nothing themselves."""
-        waiting = self.waiting[rank]
-        if not waiting or rank in self._owed or rank in self._whole or self.seat.serving is not None:
-            return False
-        newest = waiting[-1]
-        if newest is not self._line.newest or newest.last + 1 != batch.first or newest.ordered:
-            return False
-        return batch.annotation is None or not is_ordered(batch.annotation)
+    def close(self) -> None:
+        """Who does not go on to the next view is given nothing more."""
+        self._run, self._over = None, True
 
     # The order of the domain
 

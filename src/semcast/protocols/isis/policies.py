@@ -70,6 +70,10 @@ class Conservative:
     def told(self, others: Sequence[Foreign], epoch: int, group: str) -> None:
         """The program is given a direct message, which says this of other groups to nobody else."""
 
+    def heard(self, others: Sequence[Foreign], epoch: int, group: str) -> None:
+        """As a client of a group it is given a message, which says this of other groups to all servers."""
+        self.told(others, epoch, group)
+
     def entered(self, seat: Seat) -> None:
         """The program is in the first view of a group."""
 

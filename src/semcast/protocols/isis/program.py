@@ -21,6 +21,10 @@ from semcast.protocols.lightweight.sessions import Refused
 if TYPE_CHECKING:
     from semcast.protocols.isis.arrivals import Source
 
+CHANGES = 64
+"""Changes of the group, and messages for one member, that may wait: each takes a round, and so does a flush
+behind them."""
+
 
 class Cast(msgspec.Struct, gc=False):
     """Messages to a group; those that have left are taken off."""
@@ -62,6 +66,22 @@ class LeaveWish(msgspec.Struct, frozen=True, gc=False):
 Wish = Cast | Letter | LeaveWish
 
 
+def measured(payloads: Sequence[bytes]) -> tuple[int, int]:
+    """Bytes of all messages, and of the largest; quick where they are of one size.
+
+    >>> measured([b"12", b"34"]), measured([b"1", b"234"])
+    ((4, 2), (4, 3))
+    """
+    sizes = list(map(len, payloads))
+    first = sizes[0]
+    return (first * len(sizes), first) if sizes.count(first) == len(sizes) else (sum(sizes), max(sizes))
+
+
+def _apart(earlier: Wish, later: Wish) -> bool:
+    """Whether the later one has to wait until the earlier one is where it has to be."""
+    return later.group != earlier.group or type(earlier) is Letter
+
+
 class Inlet:
     """Where a client of a group counts what its program has not taken of what its contact passes on."""
 
@@ -100,6 +120,9 @@ class Program:
         self._limit = send_messages
         self._limit_bytes = send_bytes
         self._waiting = self._waiting_bytes = 0
+        self.changes = 0
+        """How often the group changes from one wish to the next."""
+        self._crowded = False  # whether that is too often for now
         self._events: deque[tuple[ClientEvent | None, Seat | Source | Inlet | None, int, MemberId | None]]
         self._events = deque()
         self._open: list[
@@ -119,7 +142,11 @@ class Program:
 
     @property
     def credit(self) -> int:
-        """Messages that it may still send."""
+        """Messages that it should send at most. What it asked for before it knew is still taken."""
+        return 0 if self._crowded else self._room
+
+    @property
+    def _room(self) -> int:
         return 0 if self._waiting_bytes >= self._limit_bytes else self._limit - self._waiting
 
     # What it asks for
@@ -128,8 +155,8 @@ class Program:
         """Numbers for its next requests; returns the first."""
         if self.closed:
             raise Refused(f"{self.member} is out of the domain: {self.closed}")
-        if count > self.credit:
-            raise Refused(f"{count} messages, {self.member} has credit for {self.credit}")
+        if count > self._room:
+            raise Refused(f"{count} messages, {self.member} has credit for {self._room}")
         first = self.last + 1
         self.last += count
         return first
@@ -143,6 +170,9 @@ class Program:
 
     def wish(self, wish: Wish) -> None:
         """One more, behind all others."""
+        if self.wishes and _apart(self.wishes[-1], wish):
+            self.changes += 1
+            self._crowded = self._crowded or self.changes >= CHANGES
         self.wishes.append(wish)
         if type(wish) is Cast:
             self._waiting += len(wish.payloads)
@@ -162,11 +192,19 @@ class Program:
         cast.items = None if cast.items is None else cast.items[count:]
         cast.size -= gone
         if not cast.payloads:
-            self.wishes.popleft()
+            self._pop()
+
+    def _pop(self) -> Wish:
+        """The first wish happens, or never will."""
+        wish = self.wishes.popleft()
+        if self.wishes and _apart(wish, self.wishes[0]):
+            self.changes -= 1
+            self._crowded = self._crowded and self.changes > CHANGES // 2
+        return wish
 
     def letter_left(self, receiver: Receiver, nth: int) -> None:
         """The first wish is where it should be: the message for one member of this number there."""
-        letter = self.wishes.popleft()
+        letter = self._pop()
         assert type(letter) is Letter
         self._waiting -= 1
         self._waiting_bytes -= len(letter.payload)
@@ -174,7 +212,7 @@ class Program:
 
     def drop(self) -> None:
         """Nothing comes of the first wish."""
-        wish = self.wishes.popleft()
+        wish = self._pop()
         if type(wish) is Cast:
             self._waiting -= len(wish.payloads)
             self._waiting_bytes -= wish.size
@@ -265,3 +303,4 @@ class Program:
             self._events.append((Out(cause), None, 0, None))
             self.closed = cause
             self.wishes.clear()
+            self.changes, self._crowded = 0, False

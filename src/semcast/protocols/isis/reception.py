@@ -26,7 +26,7 @@ from semcast.protocols.isis.frames import (
 )
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.stamps import Time
-from semcast.protocols.vsync.frames import Received
+from semcast.protocols.vsync.frames import InView, Received
 
 if TYPE_CHECKING:
     from semcast.protocols.isis.stack import Isis
@@ -50,7 +50,7 @@ class Reception:
         run: list[Frame] = []
         group = -1
         for frame in frames:
-            if type(frame) is not InGroup or self._domain.is_over:
+            if type(frame) is not InGroup:
                 self._domain.stats.stale += 1
                 continue
             if frame.group != group:
@@ -61,18 +61,24 @@ class Reception:
 
     def _pass_on(self, now: Nanos, source: MemberId, group: int, frames: list[Frame]) -> None:
         domain = self._domain
+        if domain.is_over:
+            domain.stats.stale += len(frames)
+            return
         if not frames or source == domain.me:
             return
         seat = domain.seat_numbered(group)
         inside: list[Frame] = []
         for frame in frames:
-            if type(frame) is Received:
-                self._hear_of_view(now, group, source, frame.view)
-            if isinstance(frame, ClientFrame):
-                domain.clientele.on_frame(now, source, group, frame)
-            elif type(frame) in OWN_FRAMES:
+            kind = type(frame)
+            if kind is InView:
+                inside.append(frame)
+            elif kind in OWN_FRAMES:
                 self._on_own_frame(now, source, group, frame)  # type: ignore[arg-type]
+            elif isinstance(frame, ClientFrame):
+                domain.clientele.on_frame(now, source, group, frame)
             else:
+                if isinstance(frame, Received):
+                    self._hear_of_view(now, group, source, frame.view)
                 inside.append(frame)
         if seat is not None and inside and not domain.is_over:
             seat.member.on_frames(now, source, inside)

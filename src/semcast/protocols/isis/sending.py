@@ -12,6 +12,7 @@ from semcast.protocols.isis.client_frames import ForClient, encode
 from semcast.protocols.isis.clients import ClientSeat
 from semcast.protocols.isis.program import Cast, LeaveWish, Letter
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.stamps import Time
 from semcast.protocols.lightweight.events import Undeliverable
 
 if TYPE_CHECKING:
@@ -35,12 +36,13 @@ class Sending:
         self._number = 0  # of the next message that leaves
         self._silent = False  # whether what leaves is none of the program's
         self._to: MemberId | None = None  # the client that it is for
+        self._urged: dict[str, Time | None] = {}  # by group, what others were last asked about at once
 
     # When
 
     def pauses(self) -> bool:
         """Whether the program is given nothing for the moment."""
-        if self._breath:
+        if self._breath or not (self._domain.program.wishes or self._domain.clientele.served):
             return False
         waits = self._held() or self._parting() or self._waits_for_clients()
         return waits and not self.lifted()
@@ -82,6 +84,8 @@ class Sending:
     def _relay(self, now: Nanos) -> bool:
         """All that may leave; nothing while a message of the program waits for other groups."""
         moved = False
+        if not self._domain.clientele.served:
+            return False
         if self._domain.directs.under_way or self._held() or self._parting():
             return False
         for seat in self._relaying():
@@ -280,6 +284,22 @@ class Sending:
             self._domain.program.left(cast, taken, seat, stream.queued[stream.rank])
         self._domain.drain(now, seat)
         return taken
+
+    def urge(self, now: Nanos) -> None:
+        """A flush waits behind what is to be sent: others say at once what the next message waits for.
+
+        Else each message that changes the group waits for `ack_delay`, too.
+        """
+        wish = self._next()
+        seat = None if wish is None else self._seat_for(wish)
+        if seat is None:
+            return
+        for other in self._domain.waits.holding(seat):
+            time = other.time()
+            if self._urged.get(other.name) != time:
+                self._urged[other.name] = time
+                other.member.urge()
+                self._domain.drain(now, other)
 
     # What groups say of it
 

@@ -24,15 +24,13 @@ from semcast.protocols.isis.directs import Directs
 from semcast.protocols.isis.epochs import Epochs
 from semcast.protocols.isis.errands import Errands
 from semcast.protocols.isis.flushing import Flush
-from semcast.protocols.isis.frames import (
-    number_of,
-)
+from semcast.protocols.isis.frames import number_of
 from semcast.protocols.isis.giving import Giving, members_of
 from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.notes import Notes
 from semcast.protocols.isis.packing import Packing
 from semcast.protocols.isis.policies import Conservative, Full
-from semcast.protocols.isis.program import Cast, LeaveWish, Letter, Program
+from semcast.protocols.isis.program import Cast, LeaveWish, Letter, Program, measured
 from semcast.protocols.isis.reception import Reception
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
@@ -235,12 +233,11 @@ class Isis(Stack):
             raise Refused("at least one message, and an item for each or for none")
         if ordered and (items is not None or marked):
             raise Refused("what has a place in the order of the domain replaces nothing, so it has no item")
-        sizes = list(map(len, payloads))
-        size = sum(sizes)
+        size, largest = measured(payloads)
         if size > self.settings.run_bytes:
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
-        self.program.wish(Cast(group, first, list(payloads), items, size, max(sizes), marked, ordered, to))
+        self.program.wish(Cast(group, first, list(payloads), items, size, largest, marked, ordered, to))
         return first
 
     def _check_seat(self, seat: Seat, items: bool, *, ordered: bool, to: MemberId | None) -> None:
@@ -339,6 +336,8 @@ class Isis(Stack):
                     break
             if self.clientele:
                 self.clientele.look(now)
+            if self.program.flushes and self.program.wishes:
+                self.sending.urge(now)
             self.heed()
             if self._leaving and self.clientele:
                 for seat in self.clientele.close(now):

@@ -422,9 +422,9 @@ class Buffers:
     def take_run(self, rank: int, last: int) -> list[Batch]:
         """Remove messages of one sender up to `last` from the delivery queue: others may be before them."""
         batches = self.to_deliver.pop_run(self.members[rank], last)
-        for batch in batches:
-            self.delivered[rank] = batch.last
-            self._stats.delivered += len(batch.payloads)
+        if batches:
+            self.delivered[rank] = batches[-1].last
+            self._stats.delivered += sum([len(batch.payloads) for batch in batches])
         return batches
 
     def purge_retained(self) -> None:

@@ -59,6 +59,8 @@ from semcast.protocols.vsync.transfer import StateTransfer
 ASKED = "asked to"
 """Why a member leaves whose program has closed its group."""
 _OUT = (State.SERVING, State.LEFT)
+_INSIDE = (Data, Request, Notice)
+"""Frames about messages: they say which view these are of."""
 _MOST_PATIENCE = 3
 """What may be lost is sent again ever more rarely, up to 2^3 times the first interval."""
 
@@ -625,7 +627,7 @@ class Membership(Stack):
             sends, out.sends = out.sends, []
             view = stream.view().id
             for dest, frame in sends:
-                sent = InView(view, frame) if isinstance(frame, Data | Request | Notice) else frame
+                sent = InView(view, frame) if isinstance(frame, _INSIDE) else frame
                 if stream.wide or (type(frame) is Data and is_bulky(frame, stream.most_bytes)):
                     self._courier.pass_on(dest, sent, stream.most_bytes)
                 else:
