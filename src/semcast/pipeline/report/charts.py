@@ -13,7 +13,7 @@ from semcast.pipeline.report.markup import Markup, tag
 from semcast.pipeline.report.numbers import percent, shown
 from semcast.pipeline.report.svg import colour, empty, markup
 
-LEFT, RIGHT, TOP, BOTTOM = 72, 22, 16, 47
+LEFT, RIGHT, TOP, BOTTOM = 76, 22, 16, 47
 PAPER = "paper"
 
 _MARKERS = ("o", "s", "D", "^")
