@@ -77,7 +77,8 @@ def main() -> None:
         limits = spark.createDataFrame([("IBM", 160.0), ("ACME", 10.0)], "item string, most double")
         writer = alerts(rows, limits).writeStream.format("semcast").option("path", args.to)
     else:
-        writer = latest(rows).writeStream.format("console").outputMode("complete")
+        table = latest(rows).selectExpr("item", "cast(payload as string) as price", "position")
+        writer = table.writeStream.format("console").outputMode("complete")
     if args.checkpoint:
         writer = writer.option("checkpointLocation", args.checkpoint)
     writer.start().awaitTermination()

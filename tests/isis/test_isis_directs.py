@@ -3,6 +3,7 @@
 import pytest
 from tests.isis.lab import Lab
 
+from semcast.core.events import Left
 from semcast.core.ids import MemberId
 from semcast.protocols.isis import Policy
 from semcast.protocols.lightweight.events import ClientEvent, Undeliverable
@@ -152,3 +153,14 @@ def test_so_many_wait_for_a_program_as_its_credit_allows() -> None:
     process.settle(lab.now)
     lab.run(2000)
     assert lab.given["q"] == [f"m{number}" for number in range(5)]
+
+
+def test_who_is_put_out_while_a_message_is_on_its_way_waits_for_nobody() -> None:
+    """Its requests are gone, and whoever asked what held it back was told that there is no first one."""
+    lab = Lab({"g": "pq"}, FULL)
+    lab.hold(lambda _source, dest, _group, carries: dest == "q" and carries)
+    lab.tell("p", "q", "alone")
+    process = lab.at["p"]
+    assert process.held_back() is not None
+    process.put_out("g", Left("put out: failed", again=True))
+    assert process.held_back() is None

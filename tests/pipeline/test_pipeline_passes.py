@@ -139,6 +139,22 @@ def test_parquet_in_subfolders_is_read(interpreted: SparkSession, tmp_path: Path
     assert of_spark(profile(by_spark(trace), Settings(purge=0.3, segment=50))) == expected
 
 
+def test_a_stream_may_lie_in_several_folders_and_formats(interpreted: SparkSession, tmp_path: Path) -> None:
+    """Rows are read in place here and by Spark there: no two segments have one number."""
+    rows = sorted(drawn(5))
+    write_parquet(tmp_path / "one" / "x.parquet", rows[:150])
+    write_parquet(tmp_path / "two" / "x.parquet", rows[150:400])
+    folders = [str(tmp_path / "one"), str(tmp_path / "two")]
+    settings = Settings(purge=0.3, segment=50)
+    assert of_spark(profile(read_trace(interpreted, folders), settings)) == by_hand(
+        rows[:400], purge=0.3, gap=0.0
+    )
+    text = write_csv(tmp_path / "rest.csv", rows[400:])
+    trace = read_trace(interpreted, [text, *folders])
+    assert [table.row_groups is None for table in trace.tables] == [True, False, False]
+    assert of_spark(profile(trace, settings)) == by_hand(rows, purge=0.3, gap=0.0)
+
+
 def test_folders_that_name_a_value(interpreted: SparkSession, tmp_path: Path) -> None:
     rows = [row for row in sorted(drawn(6)) if row[0] in ("drawn 0", "drawn 1")]
     for name in ("drawn 0", "drawn 1"):

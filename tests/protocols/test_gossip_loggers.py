@@ -8,7 +8,7 @@ from semcast.core.ids import MILLISECOND, SECOND
 from semcast.lab.disk import Disk
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
-from semcast.protocols.gossip.frames import Closed, Heard, Past, Share, Shared
+from semcast.protocols.gossip.frames import Closed, Heard, Holding, Past, Share, Shared
 from semcast.sim.mutants import MUTANTS
 
 
@@ -116,6 +116,47 @@ def test_one_logger_closes_streams_and_asks_the_other_first() -> None:
         assert ends == ({1} if logger is Logger else {0, 1})
         if logger is Logger:
             assert lab.got("r") == [b"1"]
+
+
+@pytest.mark.parametrize("kind", [None, "closed-before-synced"])
+def test_the_end_of_a_stream_is_on_disk_before_it_is_said(kind: str | None) -> None:
+    """k decides: else it could crash, and close the stream again, with another end."""
+    lab = Several(logger=mutant(kind) if kind else Logger)
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    said: list[Frame] = []
+
+    def carries(source: str, dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Holding) and dest == "k":  # what others have of it: then k concludes
+            lab.seats["k"].sync_after = None
+        if isinstance(frame, Closed) and source == "k":
+            said.append(frame)
+        return True
+
+    lab.carries = carries
+    lab.fail("p")
+    lab.run(SECOND)
+    assert bool(said) is (kind is not None)
+    lab.carries = lambda *_: True
+    lab.seats["k"].sync_after = 0
+    lab.seats["k"].finish_sync()
+    lab.run(SECOND)
+    assert [note.seq for note in lab.notes("l", "closed")] == [1]
+
+
+def test_what_was_on_a_lost_disk_counts_as_logged_no_more() -> None:
+    """Two of three loggers must have a message; the mutant counts a disk that is lost."""
+    kind = MUTANTS["rpbcast"]["counts-lost-disks"].stack
+    assert kind is not None
+    assert issubclass(kind, Member)
+    for each in (Member, kind):
+        logged, p = each.desk_kind.logged_kind(2), MemberId("p")
+        logged.learn(MemberId("k", 1), [(p, 10)])
+        logged.learn(MemberId("l", 1), [(p, 8)])
+        logged.learn(MemberId("k", 5), [(p, 3)])
+        logged.learn(MemberId("l", 1), [(p, 10)])
+        assert logged.upto(p) == (3 if each is Member else 10)
 
 
 def test_a_lost_disk_does_not_close_a_stream_again() -> None:

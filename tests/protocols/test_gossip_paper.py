@@ -1,5 +1,6 @@
 """Gossip and loggers, by hand (Sun 2000), and what our deviations are for."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.lab.disk import Disk
 from semcast.protocols.gossip import GossipSettings, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
+from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import (
     Closed,
     Confirm,
@@ -21,6 +23,7 @@ from semcast.protocols.gossip.frames import (
 )
 from semcast.protocols.gossip.idle import IdleMarks, salted
 from semcast.sim.mutants import MUTANTS
+from semcast.sim.mutants.gossip import EIGHT_BITS
 
 SHORT = 300 * MILLISECOND
 
@@ -172,6 +175,53 @@ def test_a_collision_lasts_one_round() -> None:
     plain = [({p: seq}, salted({p: seq}, p, 1)[:1]) for seq in range(1, 400)]
     first, second = next((one, other) for one, a in plain for other, b in plain if one != other and a == b)
     assert any(salted(first, p, number)[:1] != salted(second, p, number)[:1] for number in range(2, 12))
+
+
+class _EightBits(IdleMarks):
+    def hash(self, gossiper: MemberId, number: int) -> bytes | None:
+        found = super().hash(gossiper, number)
+        return None if found is None else found[:EIGHT_BITS]
+
+
+class _EightBitsDesk(Desk):
+    idle_kind = _EightBits
+
+
+class EightBits(Member):
+    """With hashes that collide soon, and salt."""
+
+    desk_kind = _EightBitsDesk
+
+
+@pytest.mark.parametrize("mutant", [None, "hash-without-salt"])
+def test_a_collision_hides_nothing_for_good(mutant: str | None) -> None:
+    """R-18: q knows that p is idle with a later number than r thinks; their hashes are the same."""
+    p, found = MemberId("p"), dict[bytes, int]()
+    hashes = ((last, salted({p: last}, MemberId("anybody"), 0)[:EIGHT_BITS]) for last in count(1))
+    first, last = next((found[each], last) for last, each in hashes if found.setdefault(each, last) < last)
+    kind = MUTANTS["rpbcast"][mutant].stack if mutant else EightBits
+    lab = GossipLab(kind, loggers=(), eager=False, gossip_rounds=500, gc_rounds=500)  # type: ignore[arg-type]
+    lab.run(SHORT)
+    lab.seats["p"].multicast(*[b"x"] * first)
+    lab.run(SHORT)
+    assert len(lab.got("r")) == first
+    lab.carries = lambda source, dest, _frame: dest != "r" or source == "q"
+    lab.seats["p"].multicast(*[b"y"] * (last - first))
+    lab.run(2 * SECOND)
+    assert len(lab.got("r")) == (last if mutant is None else first)
+
+
+@pytest.mark.parametrize("mutant", [None, "no-idle-heartbeat"])
+def test_who_pauses_says_which_number_was_the_last(mutant: str | None) -> None:
+    kind = MUTANTS["rpbcast"][mutant].stack if mutant else Member
+    lab = GossipLab(kind, loggers=())  # type: ignore[arg-type]
+    lab.run(SHORT)
+    heal = lab.stop(Data, source="p")
+    lab.seats["p"].multicast(b"1")
+    lab.flow()
+    heal()
+    lab.run(SECOND)
+    assert lab.got("q") == ([b"1"] if mutant is None else [])
 
 
 def test_later_data_ends_a_mark() -> None:

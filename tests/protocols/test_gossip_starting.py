@@ -10,6 +10,7 @@ from tests.protocols.severallab import Several
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
 from semcast.protocols.gossip import Logger, Member, Retention
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import Confirm, Join, Refused
 from semcast.sim.mutants import MUTANTS
 
@@ -257,6 +258,28 @@ def test_an_acknowledgement_is_done_when_it_is_on_disk() -> None:
     lab.seats["log"].finish_sync()
     lab.run(SHORT)
     assert [each.ticket for each in lab.seats["q"].events if isinstance(each, Answered)] == [7]
+
+
+def test_what_no_logger_has_heard_of_is_not_acknowledged() -> None:
+    """Sessions 520106: it was sent while the logger was down; who was told so was given it again."""
+    lab = GossipLab(explicit=True)
+    lab.run(SHORT)
+    lab.seats["log"].crash()
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    assert lab.got("q") == [b"1"]
+    acknowledge(lab, "q", 1, ticket=7)
+    heal = lab.stop(Data, dest="log")
+    lab.restart("log")
+    lab.run(SHORT)
+    assert not [each for each in lab.seats["q"].events if isinstance(each, Answered)]
+    heal()
+    lab.run(SHORT)
+    assert [each.ticket for each in lab.seats["q"].events if isinstance(each, Answered)] == [7]
+    lab.crash("q", told=False)
+    lab.restart("q")
+    lab.run(SECOND)
+    assert lab.got("q") == []
 
 
 def test_what_was_not_delivered_cannot_be_acknowledged() -> None:

@@ -14,6 +14,7 @@ from semcast.core.heldback import HeldBack
 from semcast.core.ids import MILLISECOND
 from semcast.core.outgoing import Outgoing
 from semcast.protocols.ring import Ring, RingSettings, SlowPolicy, State
+from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.frames import Token
 from semcast.protocols.ring.settings import OVERHEAD
 from semcast.sim.mutants import MUTANTS
@@ -391,7 +392,8 @@ def test_a_full_queue_closes_the_window_after_half_of_it() -> None:
     for number in range(30):
         lab.multicast("q", b"message %d" % number)
     lab.run_for(1000)
-    assert lab.rings["p"].order.highest_seq == LISTS + 2 + 1 + 4 + 8, "mailbox, queue, one that rests, 4 + 8"
+    most = LISTS + 2 + 1 + 4 + 8  # mailbox, queue, one that rests, 4 + 8
+    assert lab.rings["p"].order.highest_seq == most - 1, "one packet is left to others"
     assert lab.rings["q"].held_back() == HeldBack(lab.ids["p"], "it lacks messages, or has no room for them")
 
 
@@ -485,6 +487,37 @@ def crowd(kind: type[Ring]) -> FlowLab:
     return lab
 
 
+def rotations(kind: type[Flow], size: int, begins: int) -> list[list[int]]:
+    """What each member sends in each rotation: the first has no end of it, and one begins later.
+
+    The token shows who wants to send (`pressing`), and what had reached everybody one rotation ago.
+    """
+    limits = RingSettings(visit=32, window=32, adaptive=False)
+    flows = [kind(limits, size) for _ in range(size)]
+    sent: list[list[int]] = []
+    fcc = seq = aru = 0
+    pressing = -1
+    for rotation in range(begins + 20):
+        sent.append([0] * size)
+        for me in range(size):
+            wants = me == 0 or (me == size // 2 and rotation >= begins)
+            shared = pressing not in (-1, me)
+            room = flows[me].allowance(seq, aru, fcc, shared=shared) if wants else 0
+            fcc = flows[me].account(seq, fcc, room, seq + room, lost=False)
+            seq += room
+            sent[-1][me] = room
+            pressing = me if wants else -1 if pressing == me else pressing
+        aru = seq - sum(sent[-1])
+    return sent
+
+
+def whoever_begins_sends_at_once(kind: type[Ring]) -> bool:
+    flow = kind.operation_kind.rotation_kind.flow_kind
+    return all(
+        rotations(flow, size, begins)[begins][size // 2] > 0 for size in (3, 24) for begins in range(9, 13)
+    )
+
+
 def never_stuck(script: Script) -> Callable[[type[Ring]], bool]:
     return lambda kind: not script(kind).stuck()
 
@@ -499,6 +532,7 @@ SOUND: dict[str, Callable[[type[Ring]], bool]] = {
     "change-only-below-queue": never_stuck(changes_meanwhile),
     "bytes-uncounted": bytes_are_bounded,
     "leave-clock-runs-in-send": lambda kind: waits_for_long(kind).rings["p"].state is State.OPERATIONAL,
+    "window-for-oneself": whoever_begins_sends_at_once,
     "window-below-members": lambda kind: min(r.stats.sent for r in crowd(kind).rings.values()) > 20,
 }
 """By mutant: what the ring does, and the mutant does not."""
@@ -509,6 +543,15 @@ def test_each_rule_is_needed(mutant: str) -> None:
     holds = SOUND[mutant]
     assert holds(Ring)
     assert not holds(kind_of(mutant))
+
+
+@pytest.mark.parametrize("size", [3, 24])
+def test_who_sends_alone_has_the_window_until_somebody_else_wants_to_send(size: int) -> None:
+    sent = rotations(Flow, size, 20)
+    alone = [each[0] for each in sent[2:20]]
+    assert sum(alone) >= len(alone) * 30 // 2, "all but two packets, each under way for two rotations"
+    together = [sum(each[who] for each in sent[24:]) for who in (0, size // 2)]
+    assert max(together) <= 3 * min(together)
 
 
 def test_every_active_sender_has_a_turn_in_every_rotation() -> None:

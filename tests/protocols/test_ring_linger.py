@@ -3,10 +3,11 @@
 import pytest
 from tests.protocols.ringlab import RingLab
 
+from semcast.core import Frame
 from semcast.core.ids import MILLISECOND
 from semcast.core.outgoing import Outgoing
 from semcast.protocols.ring import RingSettings
-from semcast.protocols.ring.frames import Packet, TokenWanted
+from semcast.protocols.ring.frames import Packet, Token, TokenAck, TokenWanted
 
 LINGER = 5
 
@@ -168,3 +169,27 @@ def test_who_waits_to_know_that_all_have_a_message_does_not_wait_for_the_token()
     lab.flow()
     assert lab.now == before
     assert lab.rings["p"].order.confirmed_aru == 2
+
+
+def test_a_token_is_acknowledged_where_it_rests_before_it_is_sent_again_and_not_where_it_goes_on() -> None:
+    lab = RingLab("pqr", RingSettings(hold=100 * MILLISECOND, packet_bytes=10, visit=2, visit_least=1))
+    lab.start()
+    lab.run_for(600)
+    sent: list[Frame] = []
+
+    def carries(_source: str, _dest: str, frame: Frame) -> bool:
+        sent.append(frame)
+        return True
+
+    lab.carries = carries
+    for number in range(60):
+        lab.multicast("q", b"message%d" % number)
+    lab.run_for(1)
+    busy = [type(frame) for frame in sent]
+    assert busy.count(Token) >= 3 * 30
+    assert busy.count(TokenAck) <= 6
+    sent.clear()
+    lab.run_for(90)
+    tokens = [frame.number for frame in sent if isinstance(frame, Token)]
+    assert len(tokens) == len({*tokens}), "no token was sent again while it rested"
+    assert any(isinstance(frame, TokenAck) for frame in sent)

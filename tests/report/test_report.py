@@ -392,6 +392,16 @@ def test_every_spec_speaks_of_cells_that_it_has(path: Path) -> None:
             assert chosen(rows, line.where, line.absent), line
 
 
+def test_what_is_written_in_a_plot_is_not_rounded() -> None:
+    """Places are, to the hundredth of a pixel."""
+    points = tuple(charts.Point(x, x, x, x) for x in (0.001, 0.005, 0.05))
+    axes = charts.Axes("loss", "loss", 0.05)
+    drawn = charts.line_chart([charts.Series("loss", points, 0)], [], axes, 920, 340)
+    assert {"0.001", "0.005", "0.05"} <= set(re.findall(">([0-9.]+)<", drawn))
+    assert "loss: 0.005 → 0.005" in drawn
+    assert not re.search(r' (x|y|d|transform)="[^"]*\d\.\d{3}', drawn)
+
+
 def test_the_command_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec_of(tmp_path, SMALL + REPORT)
     out = tmp_path / "pages" / "report.html"

@@ -18,7 +18,7 @@ def test_the_swarm_finds_nothing() -> None:
         assert not report.broken, f"seed {report.seed}: {report.broken} {report.scenario}"
 
 
-@pytest.mark.parametrize("seed", [26, 36, 153, 178, 181, 40002, 92014])
+@pytest.mark.parametrize("seed", [26, 36, 153, 178, 181, 40002, 92014, 510069, 510111])
 def test_seeds_that_once_failed(seed: int) -> None:
     """26, 36: what a logger had published was lost with its disk, and sessions were expected to have it.
 
@@ -26,6 +26,8 @@ def test_seeds_that_once_failed(seed: int) -> None:
     153, 181: a batch that had left the log was asked for again, and was said to be at position 0.
     40002: sessions went from logger to logger for ever, as an admission took longer than they waited.
     92014: a member that was refused was owed the messages that it had sent before it heard so.
+    510069: the only member was gone for good, and its logger, which heard nobody, was to end its session.
+    510111: a logger asked a former life of its own for what its lost disk had.
     """
     [report] = patrol("gateway", range(seed, seed + 1))
     assert not report.broken, report.broken

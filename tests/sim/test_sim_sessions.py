@@ -3,6 +3,8 @@
 Mutants are hunted with those of all stacks.
 """
 
+import pytest
+
 from semcast.history import Kind
 from semcast.sim.faults import DiskFull
 from semcast.sim.swarm import examine, scenario_of
@@ -26,3 +28,15 @@ def test_the_swarm_finds_nothing_under_all_kinds_of_trouble() -> None:
         given = [(row.process.name, row.sender, row.seq) for row in rows if row.kind is Kind.DELIVER]
         seen |= {"again"} if len(given) > len(set(given)) else set()
     assert seen == {"left and back", "crash and back", "disk full", "again"}
+
+
+@pytest.mark.parametrize("seed", [500043, 520091, 520102, 520106, 540003])
+def test_seeds_that_once_failed(seed: int) -> None:
+    """500043: a name that had left and came back was taken for one that never comes back.
+
+    520091, 520102: sessions that began after a disk was lost were to have what nobody knew any more.
+    540003: what a member had sent before a logger knew of its session was to come again.
+    520106: a logger said that it had an acknowledgement of a stream of which it had not heard yet.
+    """
+    finding = examine(scenario_of("sessions", seed))
+    assert finding.clean, finding.broken

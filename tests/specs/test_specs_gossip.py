@@ -227,6 +227,34 @@ def test_a_name_that_left_and_came_back_has_another_session() -> None:
     assert ended(script) is Status.HOLDS
 
 
+def test_who_left_before_any_logger_heard_of_it_ended_nothing() -> None:
+    """Its former session is there, and goes on with the next of its name: it begins where that was."""
+    again, later = MemberId(Q.name, 1), MemberId(Q.name, 2)
+    script = Script().opened().row(L, "admit", members=(Q,), order=1).start(P).start(Q).row(Q, "crash")
+    script.about(P, "multicast", 1).about(L, "log", 1).about(P, "deliver", 1)
+    script.row(again, "begin", level="new").row(again, "left")
+    script.row(later, "begin", level="new").row(L, "admit", members=(later,), order=1).start(later)
+    assert "gossip_delivery" in script.broken()
+    script.about(later, "deliver", 1)
+    info = RunInfo.one("r", "g", "rpbcast", 1, (P, Q, L), None, uniform=False, quiesced=True)
+    beginning = GOSSIP_LOGS["gossip_beginning"](History(info, script.rows))
+    assert beginning.status is Status.HOLDS
+
+
+def test_what_nobody_knew_any_more_is_not_owed_after_a_lost_disk() -> None:
+    """P is gone, its stream was on the lost disk, and Q began with the new log, which never heard of it."""
+    other = MemberId("r")
+    for late in (False, True):
+        script = Script().opened().start(P).start(other).about(P, "multicast", 1).about(P, "deliver", 1)
+        script.about(L, "log", 1).about(other, "deliver", 1).row(P, "crash")
+        if not late:
+            script.row(Q, "start", sender=Q, seq=0, level=LEAST)
+        script.row(L, "crash").opened(MemberId(L.name, 1), identity=1)
+        if late:
+            script.row(Q, "start", sender=Q, seq=0, level=LEAST)
+        assert ("gossip_agreement" in script.broken()) is not late
+
+
 def test_a_session_that_was_ended_is_not_there() -> None:
     script = Script().opened(retention="live+inactive").start(P).start(Q)
     script.row(L, "admit", members=(Q,), order=1).row(L, "dismissed", members=(Q,))

@@ -207,10 +207,13 @@ class Handover:
         first = outgoing[0]
         if type(first) is not bytes:
             return cast("Outgoing", first)
-        run: list[bytes] = []
-        while outgoing and type(first := outgoing[0]) is bytes and len(run) < _RUN:
-            run.append(first)
-            outgoing.popleft()
+        popleft, count = outgoing.popleft, min(len(outgoing), _RUN)
+        taken = [popleft() for _ in range(count)]  # for each message: so as cheap as can be
+        if {*map(type, taken)} != {bytes}:
+            upto = next(place for place, each in enumerate(taken) if type(each) is not bytes)
+            outgoing.extendleft(reversed(taken[upto:]))
+            del taken[upto:]
+        run = cast("list[bytes]", taken)
         whole = Outgoing(run, size=sum(map(len, run)))
         outgoing.appendleft(whole)
         return whole

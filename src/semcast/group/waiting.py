@@ -10,7 +10,7 @@ from semcast.group.errors import BacklogError, SendTimeoutError
 
 _TURN: Nanos = MILLISECOND
 """A task that only sends lets others run after so long: also who reads what is delivered meanwhile."""
-_LOOK = 16
+_LOOK = 64
 """Messages after which such a task looks at the clock, and whether there is room."""
 _SMALL = 4096
 """Bytes of a message for which nobody looks: so many of them exceed no bound that matters."""

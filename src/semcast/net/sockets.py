@@ -143,10 +143,9 @@ class Endpoint:
         else:
             bursts = _bursts(datagrams) if self.offload else [[each] for each in datagrams]
         stats, sendmsg = account.stats, self._own.sendmsg
-        for burst in bursts:
-            count, size = len(burst), sum(map(len, burst))
-            segment = [] if count == 1 else [(_SOL_UDP, _UDP_SEGMENT, struct.pack("H", len(burst[0])))]
-            for dest in dests:
+        calls = [_call(burst) for burst in bursts]
+        for dest in dests:  # all for one, then all for the next: who is woken finds more than one
+            for burst, segment, size in calls:
                 try:
                     sendmsg(burst, segment, 0, dest)
                 except OSError as error:
@@ -156,7 +155,7 @@ class Endpoint:
                             continue
                     _note(error, stats)
                 else:
-                    stats.datagrams_out += count
+                    stats.datagrams_out += len(burst)
                     stats.bytes_out += size
 
     def receive(self, ready: Collection[int]) -> list[Arrival]:
@@ -245,6 +244,13 @@ def _note(error: OSError, stats: SocketStatistics) -> None:
     if error.errno in (errno.EBADF, errno.ENOTSOCK, errno.EFAULT):
         raise error
     stats.send_errors += 1
+
+
+def _call(burst: Sequence[bytes]) -> tuple[Sequence[bytes], list[tuple[int, int, bytes]], int]:
+    """A burst, how the kernel cuts it, and how many bytes it has."""
+    if len(burst) == 1:
+        return burst, [], len(burst[0])
+    return burst, [(_SOL_UDP, _UDP_SEGMENT, struct.pack("H", len(burst[0])))], sum(map(len, burst))
 
 
 def _bursts(datagrams: Sequence[bytes]) -> list[list[bytes]]:

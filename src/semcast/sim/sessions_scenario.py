@@ -11,7 +11,8 @@ from semcast.core.ids import MILLISECOND
 from semcast.protocols.gossip import GossipSettings, Protocol
 from semcast.sim.dealing import Dealing
 from semcast.sim.faults import AnyFault, Crash, DiskFull, Leave, Recover
-from semcast.sim.gossip_scenario import draw_gossip
+from semcast.sim.gossip_deeds import ForgetLogger
+from semcast.sim.gossip_scenario import INACTIVE, draw_gossip
 from semcast.sim.scenario import Scenario
 
 STACK = "sessions"
@@ -28,6 +29,7 @@ def draw_sessions(seed: int) -> Scenario:
         settings = scenario.settings
         assert isinstance(settings, GossipSettings)
     members = scenario.size - len(settings.loggers)
+    ended = Random(f"inactive/{STACK}/{seed}").random() < 0.3
     chosen = Dealing(
         **{
             "known": 1.0,
@@ -35,6 +37,7 @@ def draw_sessions(seed: int) -> Scenario:
             "explicit": rng.random() < 0.8,
             "stays": rng.random() < 0.8,
             "at_most_once": False,
+            "inactive": INACTIVE if ended else settings.inactive,
         },
         diligence=rng.choice((0.2, 0.5, 1.0)),
         lazy=rng.choice((0.0, 0.3, 0.7)),
@@ -43,7 +46,8 @@ def draw_sessions(seed: int) -> Scenario:
     # Who begins with what comes may be taken in by sponsors alone, and must not come back under its name.
     named = [number for number in range(members) if number not in scenario.late or settings.start != "new"]
     trouble = _restarts(rng, named, scenario.duration)
-    trouble += _full_disks(rng, range(members, scenario.size), scenario.duration)
+    if not any(isinstance(fault, ForgetLogger) for fault in scenario.faults):  # operators ask who is there
+        trouble += _full_disks(rng, range(members, scenario.size), scenario.duration)
     return msgspec.structs.replace(
         scenario,
         stack=STACK,

@@ -104,7 +104,7 @@ def _parsed(format_: Format, names: tuple[str, ...]) -> Column:
 def parquet_table(spark: SparkSession, sources: tuple[Source, ...]) -> Table:
     """The Parquet files of one root."""
     root = sources[0].root
-    read = spark.read.option("mergeSchema", "true")
+    read = spark.read.option("mergeSchema", "true").option("parquet.page.verify-checksum.enabled", "true")
     if partitioned(sources):
         read = read.option("basePath", for_spark(root))
     try:

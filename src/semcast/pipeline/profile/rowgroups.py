@@ -15,7 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from semcast.pipeline.profile.partial import UPDATE, Cut, Ints, Reals, Segment, SegmentRows, fold
-from semcast.pipeline.profile.scan import TASK_BITS, Mapper, UnequalPassesError, constant, kind_places
+from semcast.pipeline.profile.scan import (
+    IN_PLACE,
+    TASK_BITS,
+    Mapper,
+    UnequalPassesError,
+    constant,
+    kind_places,
+)
 
 _CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD"}
 _TEXTS = ("stream", "key", "kind", "group")
@@ -142,10 +149,13 @@ def _stretches(footer: Footer, most: int) -> Iterator[RowGroupSpan]:
         yield RowGroupSpan(footer.path, footer.stream, tuple(held), before, rows)
 
 
-def reading(row_groups: RowGroups, cut: Cut) -> tuple[int, Mapper]:
-    """The number of tasks, and a function over batches of their numbers: the `PARTIAL` of their rows."""
+def reading(row_groups: RowGroups, cut: Cut, first: int = 0) -> tuple[int, Mapper]:
+    """The number of tasks, and a function over batches of their numbers: the `PARTIAL` of their rows.
+
+    Segments are numbered as if there were tasks for other files before: `first` of them.
+    """
     tasks = _tasks(row_groups.files, cut.rows)
-    return len(tasks), partial(_read, tasks=tasks, roles=row_groups.roles, cut=cut)
+    return len(tasks), partial(_read, tasks=tasks, roles=row_groups.roles, cut=cut, first=first)
 
 
 def _read(
@@ -154,9 +164,10 @@ def _read(
     tasks: Sequence[Sequence[RowGroupSpan]],
     roles: Mapping[str, str],
     cut: Cut,
+    first: int,
 ) -> Iterator[pa.RecordBatch]:
     for task in (task for batch in batches for task in batch["id"].to_pylist()):
-        number = task << TASK_BITS
+        number = IN_PLACE | (first + task) << TASK_BITS
         for stretch in tasks[task]:
             start = stretch.before
             for table in _tables(stretch, roles, cut.rows):
@@ -176,7 +187,7 @@ def _tables(stretch: RowGroupSpan, roles: Mapping[str, str], most: int) -> Itera
     texts = [name for role, name in roles.items() if role in _TEXTS]
     columns = list(dict.fromkeys(roles.values()))
     try:
-        with pq.ParquetFile(stretch.path, read_dictionary=texts) as file:
+        with pq.ParquetFile(stretch.path, read_dictionary=texts, page_checksum_verification=True) as file:
             if stretch.rows <= most:
                 yield file.read_row_groups(list(stretch.groups), columns, use_threads=False)
                 return

@@ -37,8 +37,9 @@ Block = tuple[str | None, int]
 """A file, and where in it a block begins."""
 
 TASK_BITS = 32
-SORTED = 1 << 62
-"""Numbers of segments have the task above the lower 32 bits, and this bit if rows were sorted."""
+SORTED, IN_PLACE = 1 << 62, 1 << 61
+"""Numbers of segments have the task above the lower 32 bits, and one of these bits if rows were sorted, or
+were read without Spark: tasks have other numbers then."""
 
 ROW = pa.schema(
     [

@@ -88,6 +88,7 @@ def merged(scan: Scan) -> DataFrame:
     for facts in scan.streams:
         messages = 0
         for each in facts.stretches:
+            assert facts.stream not in before[each.number], "two segments have one number"
             before[each.number][facts.stream] = messages
             messages += each.part.n
     shares = scan.partials.where("share is not null").repartition(scan.cut.shares, "share")
@@ -115,9 +116,11 @@ _FIRST = ("file", "line", "key", "kind", "ts", "bytes")
 
 def _fold(trace: Trace, cut: Cut, kept: ExitStack, *, row_groups: bool) -> tuple[DataFrame, list[Segment]]:
     frames = []
+    before = 0
     for table in trace.tables:
         if row_groups and table.row_groups is not None:
-            tasks, read = reading(table.row_groups, cut)
+            tasks, read = reading(table.row_groups, cut, before)
+            before += tasks
             numbers = trace.spark.range(0, tasks, 1, max(1, tasks))
             frames.append(numbers.mapInArrow(read, _PARTIAL))
         else:

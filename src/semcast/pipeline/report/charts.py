@@ -13,7 +13,7 @@ from semcast.pipeline.report.markup import Markup, tag
 from semcast.pipeline.report.numbers import percent, shown
 from semcast.pipeline.report.svg import colour, empty, markup
 
-LEFT, RIGHT, TOP, BOTTOM = 72, 22, 16, 47
+LEFT, RIGHT, TOP, BOTTOM = 76, 22, 16, 47
 PAPER = "paper"
 
 _MARKERS = ("o", "s", "D", "^")
@@ -22,6 +22,8 @@ _MARKERS = ("o", "s", "D", "^")
 _DASHES = {"solid": "-", "dashed": (0, (4, 2)), "dotted": (0, (1, 1.5))}
 _STEPS = [1, 2, 2.5, 5, 10]
 _MOST_SWEPT = 12
+_CHARACTER = 7
+"""How many pixels a digit above a bar takes."""
 _APART = 36
 """How many pixels two values that are written below a plot are apart, at least."""
 
@@ -138,7 +140,7 @@ def bar_chart(bars: Bars, axes: Axes, width: int, height: int) -> Markup:
             plot.text(
                 at,
                 point.y + 0.012 * axes.y_high,
-                _value(point.y, axes),
+                _fitting(point.y, axes, thick * (width - LEFT - RIGHT) / slots),
                 ha="center",
                 color=colour("text"),
                 fontsize=11,
@@ -180,7 +182,7 @@ def _framed(axes: Axes, width: int, height: int) -> tuple[Figure, plots.Axes]:
     plot.set_ylabel(axes.y_label, color=colour("text"), fontsize=12)
     plot.xaxis.set_label_coords(0.5, (6 - BOTTOM) / box[3])
     plot.xaxis.label.set_verticalalignment("bottom")
-    plot.yaxis.set_label_coords((12 - LEFT) / box[2], 0.5)
+    plot.yaxis.set_label_coords((16 - LEFT) / box[2], 0.5)
     return figure, plot
 
 
@@ -278,6 +280,14 @@ def _at(label: str, x: float, y: float, axes: Axes) -> str:
 
 def _value(value: float, axes: Axes) -> str:
     return percent(value) if axes.percent else shown(value)
+
+
+def _fitting(value: float, axes: Axes, room: float) -> str:
+    """With as many digits as there is room for, in pixels; two at least."""
+    if axes.percent:
+        return percent(value)
+    texts = [shown(value, digits) for digits in (4, 3, 2)]
+    return next((text for text in texts if len(text) * _CHARACTER <= room), texts[-1])
 
 
 def _tick(value: float, axes: Axes) -> str:

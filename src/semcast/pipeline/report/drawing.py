@@ -13,6 +13,8 @@ from semcast.pipeline.sweep.spec import PaperNumber
 ALONE = (920, 340)
 BESIDE = (455, 290)
 SMALL = (300, 240)
+_LABEL = 40
+"""Characters that have room below a small plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def draw(plot: Plot, rows: Sequence[Row], numbers: Sequence[PaperNumber]) -> Mar
         [point.high for each in every for point in each.series.points]
         + [mark.y for each in every for mark in each.marks]
     )
-    size = ALONE if len(panels) == 1 else SMALL if len(panels) in (3, 6) else BESIDE
+    size = _size(plot, panels)
     shown = [
         _panel(
             panel,
@@ -58,6 +60,14 @@ def draw(plot: Plot, rows: Sequence[Row], numbers: Sequence[PaperNumber]) -> Mar
     )
     note = [tag("p", plot.note, class_="note")] if plot.note else []
     return figure(plot.title, shown, key, *note)
+
+
+def _size(plot: Plot, panels: Sequence[Panel]) -> tuple[int, int]:
+    """Three in a row where that is enough for what is written there."""
+    if len(panels) == 1:
+        return ALONE
+    longest = max(len(panel.x_label or plot.x_label) for panel in panels)
+    return SMALL if len(panels) % 3 == 0 and plot.kind != "bars" and longest <= _LABEL else BESIDE
 
 
 def figure(title: str, panels: Sequence[Markup], key: Markup, *notes: Markup) -> Markup:

@@ -293,6 +293,8 @@ def _experiment(each: Experiment) -> Markup:
         parts.append(tag("p", tag("b", spec.paper.source), says))
     if not results.complete:
         parts.append(_absent(each))
+    if not results.rows:
+        return joined(parts)  # there is nothing to say of the paper's numbers
     if findings.numbers:
         parts.append(
             table(
@@ -305,11 +307,10 @@ def _experiment(each: Experiment) -> Markup:
         parts.append(table(["the paper's claims", "ours", ""], map(_claim, findings.claims), stacked=True))
     if findings.differs:
         parts += [tag("p", tag("b", "What differs, and why")), listed(map(prose, findings.differs))]
-    if results.rows and spec.report is not None:
+    if spec.report is not None:
         numbers = spec.paper.numbers if spec.paper else ()
         parts += [draw(plot, results.rows, numbers) for plot in spec.report.plots]
-    if results.rows:
-        parts.append(_data(results.rows, shown_at_once=spec.report is not None and not spec.report.plots))
+    parts.append(_data(results.rows, shown_at_once=spec.report is not None and not spec.report.plots))
     return joined(parts)
 
 

@@ -42,9 +42,9 @@ figure { margin: 1.2rem 0; padding: .8rem; background: var(--card); border-radiu
 figcaption { margin-bottom: .4rem; font-weight: 600; }
 .panels { display: flex; flex-wrap: wrap; gap: .8rem; }
 .panel { flex: 0 1 auto; min-width: 0; max-width: 100%; }
-.panel-title { margin-left: 72px; color: var(--soft); font-size: .9rem; }
+.panel-title { margin-left: 76px; color: var(--soft); font-size: .9rem; }
 .panel svg { display: block; max-width: 100%; height: auto; }
-.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; margin: .4rem 0 0 72px; padding: 0;
+.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; margin: .4rem 0 0 76px; padding: 0;
   list-style: none; font-size: .88rem; }
 .legend svg { margin-right: .35rem; vertical-align: -2px; }
 .overview .family th { padding-top: 1.1rem; border-bottom: 2px solid var(--rule); color: var(--text); }

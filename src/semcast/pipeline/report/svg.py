@@ -58,7 +58,6 @@ def markup(figure: Figure, label: str, titles: Mapping[str, Sequence[str]] | Non
     root.attrib = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height, "role": "img"}
     root.set("aria-label", label)
     plain = _SPACE.sub(" ", ElementTree.tostring(root, "unicode"))
-    plain = _LONG.sub(lambda found: f"{float(found[0]):.2f}", plain)
     return Markup(_STAND_IN.sub(lambda found: f"var(--{_NAMES[int(found[1], 16)]})", plain))
 
 
@@ -73,6 +72,8 @@ def _simplify(root: ElementTree.Element, unique: str, titles: Mapping[str, Seque
             element.set("href", f"#{unique}-{element.attrib.pop(_HREF)[1:]}")
         if element.tag == "text":
             element.set("style", _FONT.sub("", element.attrib.get("style", "")))
+        for key, value in element.attrib.items():  # places, never what is written there
+            element.set(key, _LONG.sub(lambda found: f"{float(found[0]):.2f}", value))
         if name.startswith("value"):
             for text in element.iter("text"):
                 text.set("class", "value")

@@ -210,14 +210,17 @@ class Admission:
         self._answer(source, row, frame)
 
     def on_acknowledge(self, now: Nanos, source: MemberId, frame: Acknowledge) -> None:
-        """The same, said by the program. It is answered once all of it is on disk, and asked again before."""
+        """The same, said by the program. It is answered once all of it is on disk, and asked again before.
+
+        A stream that is not known here is over; or what its sender sent is still to come.
+        """
         row = self._books.rows.of(source)
         if row is None:
             return
         row.heard_at = now
-        streams = self._books.streams
+        streams, ended = self._books.streams, self._books.ended
         for sender, seq in frame.upto:
-            if sender in streams:
+            if sender not in ended:
                 self._heard_by(source, sender, seq)
         self._take(source, row, frame.upto)
         if all(sender not in streams or seq <= streams[sender].logged for sender, seq in frame.upto):

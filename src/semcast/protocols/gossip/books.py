@@ -172,6 +172,7 @@ class Books:
             self.rows.acknowledge(record.member, record.through)
         elif isinstance(record, Dismissed):
             self.rows.dismiss(record.member)
+            self.rows.settle(record.member)
         elif isinstance(record, Dropped):
             self.forget(record.sender, record.last)
         elif isinstance(record, Begun):

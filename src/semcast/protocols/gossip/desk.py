@@ -69,6 +69,7 @@ class Desk:
 
     buffer_kind: ClassVar[type[GossipBuffer]] = GossipBuffer
     logged_kind: ClassVar[type[LoggedNumbers]] = LoggedNumbers
+    idle_kind: ClassVar[type[IdleMarks]] = IdleMarks
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class Desk:
         self.round = 1
         self.hear_of = hear_of
         """To be told that a sender gave a number."""
-        self.idle = IdleMarks()
+        self.idle = self.idle_kind()
         self.logged = self.logged_kind(settings.log_acks)
         self.logger: MemberId | None = None
         """Whom to ask; None where there is no logger, or none was found yet."""

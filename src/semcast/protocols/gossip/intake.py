@@ -154,7 +154,8 @@ class Intake:
     def ask_senders(self, number: int) -> None:
         """For what is missing, of those that are there; they send what is not acknowledged, anyway.
 
-        What does not come for some rounds others are asked for, too.
+        What does not come for some rounds others are asked for, too. What a former life of this logger had
+        published, and its disk has lost, only those have.
         """
         for stream in self._books.streams.values():
             asked = [] if stream.frozen else wanted([(stream.sender, stream.missing())])
@@ -162,7 +163,7 @@ class Intake:
                 self._witnesses.forget(stream.sender)
                 continue
             for dest in (stream.sender, self._witnesses.of(stream, number)):
-                if dest is not None:
+                if dest is not None and dest.name != self._me.name:
                     self._stats.requested += 1
                     self._out.send(dest, Want(number, asked))
         self._witnesses.tidy(self._books.streams)

@@ -1,6 +1,7 @@
 """The sessions a logger knows: one row each, with what the session is through with (5.2, J_i and S_GC).
 
-A row ends by a synced mark alone: leave, or `inactive`. A newer incarnation of the same name takes it over;
+A row ends by a synced mark alone: leave, or `inactive`; until that is synced, what it is owed stays. A newer
+incarnation of the same name takes it over;
 what an older one still reports does not count (R-14).
 
 Where there are several loggers, the rows are one map that all of them have. The newer row of a name wins:
@@ -66,6 +67,7 @@ class Rows:
         self.most = most
         self._rows: dict[str, Row] = {}
         self._dismissed: dict[str, int] = {}  # who was dismissed first comes first
+        self._ending: dict[MemberId, Row] = {}  # of those that are dismissed, and that is not synced
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -137,10 +139,13 @@ class Rows:
                     row.through[stream] = seq
 
     def dismiss(self, member: MemberId) -> str | None:
-        """A session is over; returns the name that is forgotten for it, if any, and has no session."""
+        """A session is over, which counts for what it is owed once that is synced (`settle`).
+
+        Returns the name that is forgotten for it, if any, and has no session.
+        """
         row = self._rows.get(member.name)
         if row is not None and row.member.incarnation <= member.incarnation:
-            del self._rows[member.name]
+            self._ending[member] = self._rows.pop(member.name)
         before = self._dismissed.pop(member.name, -1)
         self._dismissed[member.name] = max(before, member.incarnation)
         if len(self._dismissed) <= self.most:
@@ -149,14 +154,19 @@ class Rows:
         del self._dismissed[first]
         return None if first in self._rows else first
 
+    def settle(self, member: MemberId) -> None:
+        """It is synced that a session is over."""
+        self._ending.pop(member, None)
+
     def forget(self, stream: MemberId) -> None:
         """A stream is not in the log any more."""
-        for row in self._rows.values():
+        for row in (*self._rows.values(), *self._ending.values()):
             row.through.pop(stream, None)
 
     def minimum(self, stream: MemberId) -> int | None:
         """What all sessions are through with; None if there are none."""
-        return min((row.through.get(stream, 0) for row in self._rows.values()), default=None)
+        rows = (*self._rows.values(), *self._ending.values()) if self._ending else self._rows.values()
+        return min((row.through.get(stream, 0) for row in rows), default=None)
 
     def connected(self, since: Nanos) -> list[Row]:
         """Those that report here, and did so since a moment."""

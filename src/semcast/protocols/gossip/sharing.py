@@ -143,6 +143,7 @@ class Sharing:
         self._journal.then(lambda _now: self._dismissed(member, source))
 
     def _dismissed(self, member: MemberId, source: MemberId | None) -> None:
+        self._books.rows.settle(member)
         self._out.deliver(Note("dismissed", members=(member,)))
         self._colleagues.changed(member.name, source)
 

@@ -324,7 +324,7 @@ class Sending:
     def held_back(self) -> HeldBack | None:
         """Why the next message waits."""
         wishes = self._domain.program.wishes
-        if self._domain.directs.under_way and type(wishes[0]) is Letter:
+        if self._domain.directs.under_way and wishes and type(wishes[0]) is Letter:
             return HeldBack(wishes[0].to, "it has not received a message to it alone")
         wish = self._next()
         seat = None if wish is None else self._seat_for(wish)

@@ -2,14 +2,18 @@
 
 The paper tunes two constants by hand. Here the limit of a visit follows loss: it shrinks when packets had
 to be asked for again, and grows for each visit that used it up, by a quarter as long as nothing was ever
-lost and by one from then on. Whoever sent at its last visit leaves
-some of the window to the others, or one sender that never stops would starve them; the window has room for
-a packet of every member, however many they are. Where a slow reader makes room for a packet now and then,
-and others want to send, the same holds for longer: who sent leaves room until the others have sent a packet
-each, and takes its share of what there is. Else whoever has the token after the slow one would take all.
+lost and by one from then on. Whoever sent at its last visit leaves some of the window to the others where
+one of them has said that it wants to send, or one sender that never stops would starve them; where nobody
+has, it leaves two packets, so that who begins need not wait. The window has room for a packet of every
+member, however many they are. Where a slow reader makes room for a packet now and then, and others want to
+send, the same holds for longer: who sent leaves room until the others have sent a packet each, and takes its
+share of what there is. Else whoever has the token after the slow one would take all.
 """
 
 from semcast.protocols.ring.settings import RingSettings
+
+_SPARE = 2
+"""Packets of the window that who sends alone leaves to others."""
 
 
 class Flow:
@@ -75,6 +79,6 @@ class Flow:
     def _reserve(self, seq: int, *, shared: bool) -> int:
         """The part of the window that is left to those who did not send lately."""
         most = min(self._size - 1, self._window // 2)
-        if self._sent:
-            return most
-        return max(0, most - (seq - self._last)) if shared else 0
+        if not shared:
+            return min(most, _SPARE)
+        return most if self._sent else max(0, most - (seq - self._last))

@@ -26,6 +26,7 @@ class RingTimer(Timer):
 
     TOKEN_LOSS = "token loss"  # noqa: S105
     RETRANSMIT = "retransmit"
+    ACK = "ack"
     HOLD = "hold"
     GATHER = "gather"
     JOIN = "join"
@@ -55,6 +56,9 @@ class TokenPassing:
         self._outgoing_seq = 0
         self._retransmit_at: Nanos = 0
         self._planned: Nanos | None = None  # when the timer is due
+        self._owed: tuple[MemberId, Token] | None = None  # who has yet to learn that a token is here
+        self._owed_at: Nanos = 0
+        self._to_pay = False  # the timer for that is set
 
     def follow(self, now: Nanos, token: AnyToken) -> None:
         """The first token of an attempt to form a ring: its numbers count from now on."""
@@ -67,7 +71,7 @@ class TokenPassing:
         """The token came: the one that was passed on before has arrived."""
         self.number = self._stats.token_hops = token.number
         self.heard_at = now
-        self._outgoing = None
+        self._outgoing = self._owed = None
         if self._accepted_at is not None:
             self.rotation = max(now - self._accepted_at, self.rotation - (self.rotation >> 4))
             self._rounds += 1
@@ -88,6 +92,22 @@ class TokenPassing:
             conf = token.form_id if isinstance(token, FormToken) else token.conf
             self._stats.control_frames += 1
             self._out.send(source, TokenAck(conf, token.number))
+
+    def acknowledge_later(self, now: Nanos, source: MemberId, token: Token) -> None:
+        """The same, before that member would send it again, unless it learns it by what is sent meanwhile."""
+        self._owed, self._owed_at = (source, token), now + self._settings.retransmit // 2
+        if not self._to_pay:
+            self._to_pay = True
+            self._out.set_timer(RingTimer.ACK, self._owed_at)
+
+    def on_ack_timer(self, now: Nanos) -> None:
+        """Looked at once in a while, so that nothing has to be set anew for each token."""
+        self._to_pay = self._owed is not None and now < self._owed_at
+        if self._to_pay:
+            self._out.set_timer(RingTimer.ACK, self._owed_at)
+        elif self._owed is not None:
+            self.acknowledge(*self._owed)
+            self._owed = None
 
     def pass_on(self, now: Nanos, dest: MemberId, token: AnyToken, seq: int = MAX_SEQ) -> None:
         """Send a token on, and again until there is a sign that it arrived.
@@ -123,10 +143,12 @@ class TokenPassing:
         self.heard_at = now
         if self._outgoing is not None and highest_seq > self._outgoing_seq:
             self._outgoing = None
+        if self._owed is not None and highest_seq > self._owed[1].seq:
+            self._owed = None
 
     def forget(self) -> None:
         """The ring broke: nobody needs the token that is under way."""
-        self._outgoing = None
+        self._outgoing = self._owed = None
 
     def on_retransmit_timer(self) -> None:
         """The timer is no longer set."""

@@ -10,6 +10,7 @@ been given yet.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -44,6 +45,8 @@ _SELDOM = 3
 class Rotation:
     """One configuration at work. A new one begins with everything at zero, so it is another object."""
 
+    flow_kind: ClassVar[type[Flow]] = Flow
+
     def __init__(
         self,
         member: Member,
@@ -69,7 +72,7 @@ class Rotation:
         self._sending = sending
         self._outlet = outlet
         self._leaving = leaving
-        self._flow = Flow(member.settings, len(order.members))
+        self._flow = self.flow_kind(member.settings, len(order.members))
         self._window = member.settings.window_of(len(order.members))
         self._several = len(order.members) > 1
         self._closed_by = -1  # the rank of who had lowered `aru` when the window was closed
@@ -130,8 +133,13 @@ class Rotation:
         elif not asked and self._lingers(token):
             self._send_held(now, token)
         else:
-            if self._idle and not self._has_to_send():
-                passing.acknowledge(source, token)  # no packet will tell, and the token may rest somewhere
+            if (
+                self._idle and not self._has_to_send()
+            ):  # no packet will tell, and the token may rest somewhere
+                if token.fcc:
+                    passing.acknowledge_later(now, source, token)
+                else:
+                    passing.acknowledge(source, token)
             self.visit(now, token)
 
     def fresh(self, source: MemberId, token: Token) -> bool:

@@ -324,6 +324,8 @@ class Ring(Stack):
             self.formation.on_retransmit_timer(now)
         elif timer is RingTimer.HOLD:
             self.operation.rotation.on_hold_timer(now)
+        elif timer is RingTimer.ACK:
+            self.passing.on_ack_timer(now)
         elif timer is RingTimer.TOKEN_LOSS:
             self._on_token_loss_timer(now)
         elif timer is RingTimer.PRESENCE:

@@ -162,6 +162,7 @@ _LOGGERS: dict[str, Mutant] = {
     "confirm-before-replicated": Mutant(logger=gossip_loggers.ConfirmBeforeReplicated),
     "collects-own-sessions-only": Mutant(logger=gossip_loggers.CollectsOwnSessionsOnly),
     "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently, by_chance=False),
+    "closed-before-synced": Mutant(logger=gossip_loggers.ClosedBeforeSynced, by_chance=False),
     "closes-while-cut-off": Mutant(logger=gossip_loggers.ClosesWhileCutOff, by_chance=False),
     "forgets-alone": Mutant(logger=gossip_loggers.ForgetsAlone, by_chance=False),
     "forgotten-comes-back": Mutant(logger=gossip_loggers.ForgottenComesBack),
@@ -219,6 +220,9 @@ MUTANTS["rpbcast"] = {
     "fences-who-leaves": Mutant(gossip.FencesWhoLeaves, by_chance=False),
     "counts-one-logger-twice": Mutant(gossip.CountsOneLoggerTwice),
     "hearsay-keeps-alive": Mutant(gossip.HearsayKeepsAlive),
+    "counts-lost-disks": Mutant(gossip.CountsLostDisks, by_chance=False),
+    "no-idle-heartbeat": Mutant(gossip.NoIdleHeartbeat, by_chance=False),
+    "hash-without-salt": Mutant(gossip.HashWithoutSalt, by_chance=False),
     **gossip_sponsors.MUTANTS,
     **_LOGGERS,
 }

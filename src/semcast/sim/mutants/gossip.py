@@ -7,12 +7,13 @@ import msgspec
 from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.messages import Batch
-from semcast.core.outbox import Frame
+from semcast.core.outbox import Frame, Timer
 from semcast.protocols.gossip import Member, Protocol
 from semcast.protocols.gossip.buffer import GossipBuffer
 from semcast.protocols.gossip.desk import Desk
 from semcast.protocols.gossip.frames import Closed, Confirm, Entry, Gossip, Inquire, Known, Reported
 from semcast.protocols.gossip.from_logger import FromLogger
+from semcast.protocols.gossip.idle import IdleMarks
 from semcast.protocols.gossip.logged import LoggedNumbers
 from semcast.protocols.gossip.member import REPAIRS
 from semcast.protocols.gossip.members import Roster
@@ -24,6 +25,10 @@ from semcast.protocols.gossip.sender import Sender
 from semcast.protocols.gossip.session import Session
 from semcast.protocols.gossip.spans import Span, Spans
 from semcast.protocols.gossip.streams import Stream
+from semcast.protocols.gossip.timers import GossipTimer
+
+EIGHT_BITS = 1
+"""Bytes of a hash that collides soon."""
 
 
 class _PrintedStream(Stream):
@@ -296,6 +301,30 @@ class FencesWhoLeaves(Member):
     from_logger_kind = _FencesAll
 
 
+class NoIdleHeartbeat(Member):
+    """3.1, 5.1: never says which number it gave last: nobody misses a last message that was lost."""
+
+    def on_timer(self, now: Nanos, timer: Timer) -> None:
+        if timer is not GossipTimer.HEARTBEAT:
+            super().on_timer(now, timer)
+
+
+class _Unsalted(IdleMarks):
+    def hash(self, gossiper: MemberId, number: int) -> bytes | None:  # noqa: ARG002
+        found = super().hash(MemberId("anybody"), 0)
+        return None if found is None else found[:EIGHT_BITS]
+
+
+class _UnsaltedDesk(Desk):
+    idle_kind = _Unsalted
+
+
+class HashWithoutSalt(Member):
+    """R-18: hashes of what idle senders said, here of 8 bits, collide for ever if they do once."""
+
+    desk_kind = _UnsaltedDesk
+
+
 class _CredulousRoster(Roster):
     def learn(self, now: Nanos, known: Iterable[Known]) -> None:
         super().learn(now, [(member, standing, 0) for member, standing, _ in known])
@@ -312,6 +341,21 @@ class _CountedTwice(LoggedNumbers):
         given = list(upto)
         again = MemberId(f"{log.name} again", log.incarnation)
         return super().learn(log, given) and super().learn(again, given)
+
+
+class _LostCount(LoggedNumbers):
+    def learn(self, log: MemberId, upto: Iterable[Entry]) -> bool:
+        return super().learn(MemberId(log.name), upto)
+
+
+class _FaithfulDesk(Desk):
+    logged_kind = _LostCount
+
+
+class CountsLostDisks(Member):
+    """Takes what was on the disk of a logger for logged after that disk was lost."""
+
+    desk_kind = _FaithfulDesk
 
 
 class _CountingDesk(Desk):

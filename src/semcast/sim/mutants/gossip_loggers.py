@@ -17,7 +17,7 @@ from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
-from semcast.protocols.gossip.frames import Entry, Join
+from semcast.protocols.gossip.frames import Closed, Entry, Join
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Batched, Keys
@@ -477,6 +477,19 @@ class ClosesTwiceDifferently(Logger):
     """Every logger closes streams, with what its own sessions have."""
 
     ending_kind = _Presumptuous
+
+
+class _HastyEnding(Ending):
+    def _conclude(self, inquiry: Inquiry) -> None:
+        super()._conclude(inquiry)
+        if inquiry.closing:
+            self._out.multicast(Closed(inquiry.stream.sender, inquiry.last, []))
+
+
+class ClosedBeforeSynced(Logger):
+    """Says how a stream ended before it has that on disk: after a crash it may end otherwise."""
+
+    ending_kind = _HastyEnding
 
 
 class _Deaf(Departing):

@@ -16,7 +16,8 @@ def gossip_again(history: History) -> Verdict:
     """What a program was given, and did not say that it is through with, its next incarnation is given again.
 
     Or something that replaces it. And what it was told to be acknowledged is not given again. Where programs
-    say themselves what they are through with; and only of what is on a disk: the rest nobody may have.
+    say themselves what they are through with; and only of what is on a disk: the rest nobody may have. Nor of
+    what it sent before a logger knew of its session: no log keeps that for it.
     """
     ledger = ledger_of(history)
     if not history.info.quiesced:
@@ -30,7 +31,7 @@ def gossip_again(history: History) -> Verdict:
         for former, later in _restarts(session):
             _given_again(findings, former, later)
             if session.there:
-                _left_out(findings, ledger, former, later)
+                _left_out(findings, ledger, session, former, later)
     return findings.verdict()
 
 
@@ -59,7 +60,11 @@ def _given_again(findings: Findings, former: Sequence[Incarnation], later: Seque
 
 
 def _left_out(
-    findings: Findings, ledger: Ledger, former: Sequence[Incarnation], later: Sequence[Incarnation]
+    findings: Findings,
+    ledger: Ledger,
+    session: Session,
+    former: Sequence[Incarnation],
+    later: Sequence[Incarnation],
 ) -> None:
     has = ledger.covered(_together(later, ledger))
     limited = any(LIMITS in log.retention for log in ledger.logs)
@@ -72,6 +77,8 @@ def _left_out(
     )
     for stream, given in former[-1].delivered.items():
         through = max(each.through.get(stream, 0) for each in former)
+        if stream == former[-1].process:
+            through = max(through, ledger.sent_before_admission(session, stream))
         unlogged = given.minus(ledger.kept.get(stream, _NOTHING))
         owed = given.minus(Runs([(1, through)]) if through else _NOTHING).minus(unlogged)
         lacking = owed.minus(has.get(stream, _NOTHING)).minus(excused.get(stream, _NOTHING))

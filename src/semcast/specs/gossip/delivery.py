@@ -55,7 +55,8 @@ def gossip_delivery(history: History) -> Verdict:
 def gossip_agreement(history: History) -> Verdict:
     """What a session that is there delivered while a logger heard it, all others that are there have.
 
-    But for what a logger had published itself, if its disk was lost.
+    But for what a logger had published itself, if its disk was lost; and for streams of which nobody knew any
+    more with whom a session began after that.
     """
     ledger = ledger_of(history)
     problem = _unjudged(history, ledger)
@@ -70,7 +71,8 @@ def gossip_agreement(history: History) -> Verdict:
     }
     for session in there:
         excused = _excused(ledger, session, abandoned=ledger.disk_lost)
-        _lacks(findings, ledger, session, agreed, excused)
+        known = {stream: runs for stream, runs in agreed.items() if not ledger.unaware(session, stream)}
+        _lacks(findings, ledger, session, known, excused)
     return findings.verdict()
 
 

@@ -19,6 +19,8 @@ def gossip_ended(history: History) -> Verdict:
         return unknown("gossip_ended", "the run was not over, or no logger is there")
     if not ledger.dismisses or ledger.disk_missed:
         return unknown("gossip_ended", "sessions are kept for longer than the run, or a disk was lost")
+    if not any(session.there for session in ledger.sessions):
+        return unknown("gossip_ended", "no member is there, so that loggers may be cut off for all they know")
     findings = Findings("gossip_ended")
     rows = {name: _rows_of(history, name) for name in ledger.running}
     for session in ledger.sessions:

@@ -1,6 +1,6 @@
 """What a history of this family says about sessions and logs, put together once for its checkers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -69,6 +69,11 @@ class Incarnation:
         gaps = unheard(rows)
         for row in rows:
             self._take(row, away=any(row.at > since and row.index < upto for since, upto in gaps))
+
+    @property
+    def began_at(self) -> Nanos:
+        """When it started: its own stream is the first that it knows."""
+        return min((start.at for start in self.starts.values()), default=0)
 
     @property
     def at_most_once(self) -> bool:
@@ -181,6 +186,8 @@ class Log:
         self.collected: dict[MemberId, Runs] = {}
         self.lost = False
         """Whether its disk was lost."""
+        self.lost_at: Nanos = _NEVER
+        """When, at the earliest: its logger had ended."""
         self.lives: list[MemberId] = []
         """Incarnations of its logger that had it, and their streams: what they published."""
         self.forgotten = False
@@ -210,9 +217,11 @@ class Ledger:
         for process in sorted(history.processes):
             if process.name not in loggers and process.name not in programs:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
-        self.sessions = [Session(name, part) for name, each in by_name.items() for part in _stays(each)]
-        ends = {each.process: each.end for found in by_name.values() for each in found}
         admissions = _admissions(history)
+        self.sessions = [
+            Session(name, part) for name, each in by_name.items() for part in _stays(each, admissions)
+        ]
+        ends = {each.process: each.end for found in by_name.values() for each in found}
         for session in self.sessions:
             session.orphaned_at = _last_crash(session.incarnations[0].sponsors, ends)
             session.dismissed_at = _dismissed_at(session, history)
@@ -328,6 +337,23 @@ class Ledger:
                     times[messages[old].seq] = min(times.get(messages[old].seq, at), at)
         return found
 
+    def _ended(self, process: MemberId, latest: Nanos) -> Nanos:
+        """When a process ended, if that was recorded; else the latest moment at which it can have."""
+        return min((row.at for row in self._rows[process] if row.kind in GONE), default=latest)
+
+    def sent_before_admission(self, session: Session, process: MemberId) -> int:
+        """The last number that one of its incarnations gave before a logger knew of the session."""
+        own = [row for row in self._rows[process] if row.kind is Kind.DELIVER and row.sender == process]
+        return max((row.last for row in own if row.at < session.admitted_at), default=0)
+
+    def unaware(self, session: Session, stream: MemberId) -> bool:
+        """Whether a session began after a disk was lost, with a log that knew nothing of a stream.
+
+        Only members that were there could tell of it; and they have let go of what was logged.
+        """
+        lost_at = min((log.lost_at for log in self.logs), default=_NEVER)
+        return stream not in session.last.starts and session.last.began_at >= lost_at
+
     def _read_logs(self, name: str, processes: list[MemberId]) -> None:
         log: Log | None = None
         for process in processes:
@@ -336,7 +362,7 @@ class Ledger:
                     assert row.order is not None
                     if log is None or log.identity != row.order:
                         if log is not None:
-                            log.lost = True
+                            log.lost, log.lost_at = True, self._ended(log.lives[-1], row.at)
                         log = Log(name, row.order, row.level or "")
                         self.logs.append(log)
                     else:
@@ -357,12 +383,13 @@ class Ledger:
                         _add(log.collected, row.sender, row)
 
 
-def _stays(incarnations: list[Incarnation]) -> list[list[Incarnation]]:
-    """Who left and came back has another session."""
+def _stays(incarnations: list[Incarnation], admissions: Mapping[MemberId, Nanos]) -> list[list[Incarnation]]:
+    """Who left and came back has another session; not who left before any logger had heard of it."""
     parts: list[list[Incarnation]] = [[]]
     for each in incarnations:
         parts[-1].append(each)
-        if each.end is not None and each.end.kind is Kind.LEFT and not each.fenced:
+        left = each.end is not None and each.end.kind is Kind.LEFT and not each.fenced
+        if left and (each.process in admissions or not admissions):
             parts.append([])
     return [part for part in parts if part]
 

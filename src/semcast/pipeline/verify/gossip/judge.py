@@ -185,9 +185,9 @@ class _Obligations:
         inside &= fn.col("who") == fn.col("whose")
         heard = some.join(away, inside, "left_anti")
         agreed = anybody(always.select(*_SPAN[1:]).union(heard.select(*_SPAN[1:])))
-        self._ask_sessions(name, runs, rows.run_index.keep(agreed))
+        self._ask_sessions(name, runs, rows.run_index.keep(agreed), aware=True)
 
-    def _ask_sessions(self, name: str, runs: list[str], owed: DataFrame) -> None:
+    def _ask_sessions(self, name: str, runs: list[str], owed: DataFrame, *, aware: bool = False) -> None:
         """Sessions that are there are asked for these messages, as far as they come after their starts."""
         begins: list[tuple[int, ...]] = []
         for run in runs:
@@ -197,6 +197,8 @@ class _Obligations:
                 self._session_holds(run, debtor, session, known.excuses(session))
                 for stream in self._rows.streams(run):
                     begin = known.begin(session, stream)
+                    if aware and known.ledger.unaware(session, stream):
+                        continue
                     if begin is not None:
                         begins.append((self._rows.number(run, stream), begin, debtor))
         table = fn.broadcast(self._rows.run_index.table(begins, "author", "begin", "debtor"))

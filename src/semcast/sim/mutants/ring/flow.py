@@ -10,6 +10,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Outbox
 from semcast.protocols.ring import Ring, RingSettings
 from semcast.protocols.ring.backlog import Backlog
+from semcast.protocols.ring.flow import Flow
 from semcast.protocols.ring.formation import Formation
 from semcast.protocols.ring.forming import Forming
 from semcast.protocols.ring.frames import FormToken
@@ -183,6 +184,25 @@ class WindowBelowMembers(Ring):
         super().__init__(me, _Narrow(**msgspec.structs.asdict(settings)), rng, out)
 
 
+class _Greedy(Flow):
+    def _reserve(self, seq: int, *, shared: bool) -> int:  # noqa: ARG002
+        return 0
+
+
+class _AllForOneself(Rotation):
+    flow_kind = _Greedy
+
+
+class _WindowForOneself(Operation):
+    rotation_kind = _AllForOneself
+
+
+class WindowForOneself(Ring):
+    """Leaves nothing of the window to others, whoever wants to send."""
+
+    operation_kind = _WindowForOneself
+
+
 MUTANTS = {
     "no-reserve": Mutant(NoReserve, by_chance=False),
     "nobody-exempt": Mutant(NobodyExempt, by_chance=False),
@@ -194,4 +214,5 @@ MUTANTS = {
     "bytes-uncounted": Mutant(BytesUncounted, by_chance=False),
     "leave-clock-runs-in-send": Mutant(LeaveClockRunsInSend, by_chance=False),
     "window-below-members": Mutant(WindowBelowMembers, by_chance=False),
+    "window-for-oneself": Mutant(WindowForOneself, by_chance=False),
 }
