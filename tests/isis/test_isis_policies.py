@@ -149,24 +149,3 @@ def test_a_join_that_contradicts_the_structure_is_refused() -> None:
         lab.join("p", "new")
     with pytest.raises(ValueError, match="there are any, acyclic, or sets of groups"):
         IsisSettings(structure="cyclic")
-
-
-@pytest.mark.parametrize("policy", list(Policy))
-def test_a_flush_does_not_wait_for_the_delay_of_acknowledgements(policy: Policy) -> None:
-    """Behind n messages that change the group it returns after n rounds: the others answer at once."""
-
-    def behind(count: int, *, flushes: bool) -> int:
-        """Messages that have not left after a millisecond, in which frames take no time."""
-        lab = Lab({"g": "pqr", "h": "pqr"}, policy)
-        process = lab.at["p"]
-        for number in range(count):
-            lab.queue("p", "gh"[number % 2], f"m{number}")
-        if flushes:
-            process.flush()
-        lab.look("p")
-        assert len(process.program.wishes) == count - 1, "the second waits until the first is safe"
-        lab.run(1)
-        return len(process.program.wishes)
-
-    assert behind(20, flushes=False) > 10, "a millisecond has room for a few delays"
-    assert behind(20, flushes=True) == 0

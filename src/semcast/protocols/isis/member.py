@@ -101,12 +101,6 @@ class GroupMember(VirtualSynchrony):
         stream.order.settle(now)
         self._pump(stream)
 
-    def urge(self) -> None:
-        """Have the others say at once what they have of the current view."""
-        if self.stream is not None and not self.stream.frozen:
-            self.stream.urge()
-            self._pump(self.stream)
-
     @property
     def up_to_date(self) -> bool:
         """Whether the program knows the current view."""

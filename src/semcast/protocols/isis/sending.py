@@ -12,7 +12,6 @@ from semcast.protocols.isis.client_frames import ForClient, encode
 from semcast.protocols.isis.clients import ClientSeat
 from semcast.protocols.isis.program import Cast, LeaveWish, Letter
 from semcast.protocols.isis.seat import Seat
-from semcast.protocols.isis.stamps import Time
 from semcast.protocols.lightweight.events import Undeliverable
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ class Sending:
         self._number = 0  # of the next message that leaves
         self._silent = False  # whether what leaves is none of the program's
         self._to: MemberId | None = None  # the client that it is for
-        self._urged: dict[str, Time | None] = {}  # by group, what others were last asked about at once
 
     # When
 
@@ -284,22 +282,6 @@ class Sending:
             self._domain.program.left(cast, taken, seat, stream.queued[stream.rank])
         self._domain.drain(now, seat)
         return taken
-
-    def urge(self, now: Nanos) -> None:
-        """A flush waits behind what is to be sent: others say at once what the next message waits for.
-
-        Else each message that changes the group waits for `ack_delay`, too.
-        """
-        wish = self._next()
-        seat = None if wish is None else self._seat_for(wish)
-        if seat is None:
-            return
-        for other in self._domain.waits.holding(seat):
-            time = other.time()
-            if self._urged.get(other.name) != time:
-                self._urged[other.name] = time
-                other.member.urge()
-                self._domain.drain(now, other)
 
     # What groups say of it
 

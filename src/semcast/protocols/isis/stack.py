@@ -336,8 +336,6 @@ class Isis(Stack):
                     break
             if self.clientele:
                 self.clientele.look(now)
-            if self.program.flushes and self.program.wishes:
-                self.sending.urge(now)
             self.heed()
             if self._leaving and self.clientele:
                 for seat in self.clientele.close(now):

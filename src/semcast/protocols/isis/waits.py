@@ -49,10 +49,6 @@ class Waits:
             return True
         return self._lingers and self.left_behind(seat)
 
-    def holding(self, seat: Seat | ClientSeat) -> list[Seat]:
-        """The groups of which it is that something is not where it has to be."""
-        return [other for other in self._seats.values() if other is not seat and self.holds(other)]
-
     def holds(self, seat: Seat) -> bool:
         """Nobody says outside of a group with clients how far it is: so all of them have to have it (7.1)."""
         if seat.serving is not None:

@@ -101,7 +101,6 @@ class ViewStream:
         self._awaited = 0  # up to where own messages are to be known as stable soon
         self._asked: dict[int, int] = {}  # by rank, up to where others want to know that their messages came
         self._telling = False
-        self._urged = False  # whether the next word says that an answer is awaited
         self._prompt = settings.uniform or settings.prompt
         self.order = self.buffers.order = order(self, view.id, position)
         self._base = tuple(base)
@@ -347,7 +346,7 @@ class ViewStream:
         if self.stopping and self.buffers.backlog.hurried():
             self.buffers.purge_late()
             self.stopping = self.buffers.backlog.over()
-        asks, self._urged = self._urged or self._awaited > self.buffers.stable[self.rank], False
+        asks = self._awaited > self.buffers.stable[self.rank]
         queued = list(self.queued)
         self._asked = {rank: upto for rank, upto in self._asked.items() if upto > queued[rank]}
         self.out.multicast(Received(self._view.id, queued, self.order.settled, self.stopping, asks))
@@ -356,17 +355,11 @@ class ViewStream:
         """Somebody waits until all have the messages of this member up to there: the next `tell` says so."""
         self._awaited = max(self._awaited, upto)
 
-    def urge(self) -> None:
-        """Somebody waits for what others have, and they shall say it at once (where `prompt` is set)."""
-        self._urged = True
-        self.tell()
-
     def _plan_to_tell(self, now: Nanos) -> None:
-        """At once if much has come, or others say that they are urged; soon if they wait for it."""
+        """At once if much has come; soon if others wait for it."""
         shares, buffers = self.window.shares, self.buffers
         unheard, size = buffers.accepted - self._told, buffers.accepted_bytes - self._told_bytes
-        urged = self.vsync.prompt and self._owes_word()
-        if urged or unheard >= shares.tell_every or size >= shares.tell_bytes:
+        if unheard >= shares.tell_every or size >= shares.tell_bytes:
             self.tell()
         elif (self._prompt or self._asked) and not self._telling:
             self._telling = True
