@@ -183,10 +183,9 @@ class Clientele:
         """Pass on what has come, and ask what the program has to know before it changes the group."""
         wishes = self._domain.program.wishes
         group = wishes[0].group if wishes else None
-        relays = any(seat.serving is not None and seat.serving.outgoing for seat in self.served.values())
         for visit in list(self.visits.values()):
             leaves = bool(wishes) and isinstance(wishes[0], LeaveWish)
-            if group not in (None, visit.name) or leaves or relays or visit.leaving:
+            if group not in (None, visit.name) or leaves or visit.leaving:
                 visit.settle()
             visit.look()
         for seat in list(self.served.values()):

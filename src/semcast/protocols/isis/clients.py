@@ -199,6 +199,10 @@ class ClientSeat:
         """Whether others may lack what this process sent, or was given."""
         return self._dirty
 
+    def relayed(self) -> bool:
+        """Whether others may lack it because the contact has not multicast it, as far as is known here."""
+        return self._dirty and bool(self._unsure)
+
     def _soil(self) -> None:
         self._dirty, self._fresh, self._calm = True, 0, False
 

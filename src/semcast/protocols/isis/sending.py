@@ -23,7 +23,9 @@ class Sending:
 
     While the next message waits for other groups, nothing is given to the program: else what it is given
     would have to be waited for, too, and that might never end. Nothing is paused while a view that this
-    process has all of waits to be entered, nor while the message waits for its own group.
+    process has all of waits to be entered, nor while the message waits for its own group, nor while it waits
+    for what this process sent as a client: to multicast that may take credit, and so other programs, and they
+    may wait for this one.
 
     Args:
         domain: the process.
@@ -42,8 +44,22 @@ class Sending:
         """Whether the program is given nothing for the moment."""
         if self._breath or not (self._domain.program.wishes or self._domain.clientele.served):
             return False
-        waits = self._held() or self._parting() or self._waits_for_clients()
-        return waits and not self.lifted()
+        waits = (self._held() or self._parting()) and not self._waits_for_programs()
+        return (waits or self._waits_for_clients()) and not self.lifted()
+
+    def _waits_for_programs(self) -> bool:
+        """Whether the next wish waits for what this process sent as a client."""
+        wishes, visits = self._domain.program.wishes, self._domain.clientele.visits
+        if not wishes or not visits:
+            return False
+        if isinstance(wishes[0], LeaveWish):
+            visit = visits.get(wishes[0].group)
+            return visit is not None and visit.relayed()
+        wish = self._next()
+        seat = None if wish is None else self._seat_for(wish)
+        if wish is None or seat is None or not self._open_for(seat, wish):
+            return False
+        return self._domain.waits.by_programs(seat)
 
     def _waits_for_clients(self) -> bool:
         """Whether what is multicast for clients, or about them, waits for other groups."""
@@ -77,19 +93,27 @@ class Sending:
         return [seat for seat in served.values() if seat.serving is not None and seat.serving.outgoing]
 
     def _waits_to_relay(self, seat: Seat) -> bool:
-        return self.open(seat) and self._blocked(seat)
+        return self.open(seat) and self._keeps_from_relaying(seat)
+
+    def _keeps_from_relaying(self, seat: Seat) -> bool:
+        """Whether other groups do, but for those that this process is a client of.
+
+        What a client of its own sends does not come after what it has there, and its contact there may wait
+        for that in turn.
+        """
+        return self._domain.waits.by_views(seat) or self._domain.policy.crowded()
 
     def _relay(self, now: Nanos) -> bool:
-        """All that may leave; nothing while a message of the program waits for other groups."""
+        """All that may leave; nothing while a message of the program waits for views of other groups."""
         moved = False
-        if not self._domain.clientele.served:
+        if not self._domain.clientele.served or self._domain.directs.under_way:
             return False
-        if self._domain.directs.under_way or self._held() or self._parting():
+        if (self._held() or self._parting()) and not self._waits_for_programs():
             return False
         for seat in self._relaying():
             serving = seat.serving
             assert serving is not None
-            while serving.outgoing and self.open(seat) and not self._blocked(seat):
+            while serving.outgoing and self.open(seat) and not self._keeps_from_relaying(seat):
                 if self.awaits_own(seat, ordered=False):
                     break
                 payload = encode(serving.outgoing[0][0])

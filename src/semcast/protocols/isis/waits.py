@@ -43,11 +43,24 @@ class Waits:
 
     def blocked(self, seat: Seat | ClientSeat) -> bool:
         """Whether this process may not send there yet, because of other groups."""
+        return self.by_views(seat) or self.by_contacts(seat)
+
+    def by_views(self, seat: Seat | ClientSeat) -> bool:
+        """The same, because of groups in whose views it is, or was. That ends whatever programs do."""
         if any(other is not seat and self.holds(other) for other in self._seats.values()):
             return True
-        if any(visit is not seat and visit.active() for visit in self._visits.values()):
-            return True
         return self._lingers and self.left_behind(seat)
+
+    def by_contacts(self, seat: Seat | ClientSeat) -> bool:
+        """The same, because of groups that it is a client of."""
+        return any(visit is not seat and visit.active() for visit in self._visits.values())
+
+    def by_programs(self, seat: Seat | ClientSeat) -> bool:
+        """The same, because of what it sent as a client.
+
+        Its contact has yet to multicast that, and may have to wait for credit, so for programs.
+        """
+        return any(visit is not seat and visit.relayed() for visit in self._visits.values())
 
     def holds(self, seat: Seat) -> bool:
         """Nobody says outside of a group with clients how far it is: so all of them have to have it (7.1)."""

@@ -14,6 +14,7 @@ from semcast.protocols.isis.order import Ticket
 from semcast.protocols.isis.policies import AnyTicket
 from semcast.protocols.isis.roster import Roster
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.serving import Serving
 from semcast.protocols.isis.waits import Waits
 from semcast.sim.isis_programs import DomainProcess
@@ -130,6 +131,28 @@ class LeaverReadsOn(DomainProcess):
     line_kind = _OpenLine
 
 
+class _Impatient(Sending):
+    def _waits_for_programs(self) -> bool:
+        return False
+
+
+class PausedForContacts(DomainProcess):
+    """Who waits for its contacts is given nothing at all, so they may wait for it. A deadlock."""
+
+    sending_kind = _Impatient
+
+
+class _Courteous(Sending):
+    def _keeps_from_relaying(self, seat: Seat) -> bool:
+        return self._blocked(seat)
+
+
+class RelaysWaitForContacts(DomainProcess):
+    """What clients send waits for the groups that their contact is a client of itself. A deadlock."""
+
+    sending_kind = _Courteous
+
+
 CLIENT_MUTANTS: dict[str, Mutant] = {
     "client-stamp-without-D": Mutant(ClientStampWithoutD, by_chance=False),
     "clients-not-waited-for": Mutant(ClientsNotWaitedFor, by_chance=False),
@@ -138,4 +161,6 @@ CLIENT_MUTANTS: dict[str, Mutant] = {
     "client-flushed-at-once": Mutant(ClientFlushedAtOnce, by_chance=False),
     "epochs-against-the-pipe": Mutant(EpochsAgainstThePipe, by_chance=False),
     "leaver-reads-on": Mutant(LeaverReadsOn, by_chance=False),
+    "paused-for-contacts": Mutant(PausedForContacts, by_chance=False),
+    "relays-wait-for-contacts": Mutant(RelaysWaitForContacts, by_chance=False),
 }
