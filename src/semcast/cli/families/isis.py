@@ -28,7 +28,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", help="isis: how causal order between groups is kept")
     parser.add_argument(
-        "--lazy", action="store_true", default=None, help="isis: programs read slowly, and little may be on its way to them"
+        "--lazy",
+        action="store_true",
+        default=None,
+        help="isis: programs read slowly, and little may be on its way to them",
     )
     _add_run(parser)
 
