@@ -133,6 +133,21 @@ def test_what_is_sent_is_tailed(start: Start, group: str, capsys: pytest.Capture
     assert joined == {"reader", "writer"}
 
 
+def test_what_is_sent_by_gossip_is_in_the_log(
+    start: Start, group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["send", group, "--stack", "gossip", "--wait-members", "1", "early"]) == 1
+    assert "there is no logger" in capsys.readouterr().err
+    start("logger", str(tmp_path / "log"), "--group", group)
+    assert main(["send", group, "--stack", "gossip", "--timeout", "30s", "hello", "you"]) == 0
+    assert capsys.readouterr().out == f"sent 2 messages to {group} (logged)\n"
+
+
+def test_the_text_may_come_behind_options(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["send", group, "--item", "IBM", "--wait-members", "1", "101", "102", "--json"]) == 0
+    assert printed_json(capsys)["sent"] == 2
+
+
 def test_lines_of_the_input_become_messages(start: Start, group: str) -> None:
     tail = start("tail", group, "--views", "--count", "3")
     tail.until(lambda line: line.startswith("-- view"))

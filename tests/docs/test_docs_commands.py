@@ -52,6 +52,8 @@ def test_a_command_is_one(page: Path, line: str) -> None:
     elif program == "python" and rest[:2] == ["-m", "semcast.cli.main"]:
         known = ["ring" if word == "toy" else word for word in rest[2:]]  # the variable adds the toy
         parser().parse_args(known)
+    elif program == "python":
+        assert (ROOT / rest[0]).is_file(), f"{page.name}: {line}"
     elif program == "pip":
         assert rest[0] == "install"
     else:

@@ -81,3 +81,9 @@ def test_who_waits_to_enter_a_view_does_not_ask_for_more_without_end() -> None:
     """Seed 2029: a look for the next view counted as room for more, which was asked for at once."""
     finding = examine(scenario_of("isis", 2029, IsisVariant(policy=Policy.EPOCHS, clients=False)))
     assert finding.clean, finding.broken
+
+
+def test_what_who_is_put_out_sent_last_leaves_under_its_own_name() -> None:
+    """Seed 600039: a simulated host sent it under the name of its successor, whose own then seemed old."""
+    finding = examine(scenario_of("isis", 600039, IsisVariant(policy=Policy.EPOCHS)))
+    assert finding.clean, finding.broken

@@ -131,7 +131,7 @@ CAUGHT_AT = {
     ("replication", "half-is-enough"): 8,
     ("replication", "reds-by-id"): 4,
     ("s-rm", "safety-counts-received"): 189,
-    ("lightweight", "operations-untagged"): 234,
+    ("lightweight", "operations-untagged"): 488,
     ("lightweight", "census-without-flush"): 28,
     ("lightweight", "placed-when-ordered"): 40,
     ("lightweight", "mute-never-gone"): 11,

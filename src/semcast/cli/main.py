@@ -62,11 +62,16 @@ def build_parser(verb: str | None = None) -> argparse.ArgumentParser:
 
 
 def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """A verb may name its last word (`late`): it may come behind options, which argparse does not take."""
+    """A verb may name its last words (`late`): they may come behind options, which argparse does not take."""
     args, rest = parser.parse_known_args(words)
     late = getattr(args, "late", "")
-    if late and getattr(args, late) is None and len(rest) == 1 and not rest[0].startswith("-"):
-        setattr(args, late, rest.pop())
+    if late and rest and not any(word.startswith("-") for word in rest):
+        there = getattr(args, late)
+        if there is None and len(rest) == 1:
+            setattr(args, late, rest.pop())
+        elif there == []:
+            setattr(args, late, rest)
+            rest = []
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return args

@@ -28,7 +28,7 @@ from semcast.cli.live import (
 )
 from semcast.core.ids import SECOND, MemberId, Nanos
 from semcast.core.views import View
-from semcast.group import Confirmation, Group, GroupError, GroupSettings, Order
+from semcast.group import Confirm, Confirmation, Group, GroupError, GroupSettings, Order
 from semcast.group.families import FAMILIES
 
 _CHUNK = 1 << 16
@@ -46,7 +46,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         help="send messages to a live group",
         description=(
             "Join a group, send each TEXT (or each line of standard input) as a message, wait until all"
-            " members have it, and leave. Exits with 1, and says why, if that fails."
+            " members have it (with --stack gossip: until it is in the log), and leave. Exits with 1, and"
+            " says why, if that fails."
         ),
     )
     add_group(parser)
@@ -72,7 +73,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--timeout", default="10s", help="time limit for finding members, and for confirmation (default: 10s)"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, late="text")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -134,11 +135,15 @@ async def _send(args: argparse.Namespace, group: Group, listed: Listing, patienc
             async with asyncio.timeout(patience):
                 confirmed = await _hand_over(group, payloads, args.item, order)
         except TimeoutError:
+            if _goal(group) == "logged":
+                never = f"no logger has said after {args.timeout} that it has the messages"
+                raise NotSentError(never) from None
             what = f"{sent} messages arrived; of the next {len(payloads)}" if sent else "of the messages"
             raise NotSentError(
                 f"{what} it is not known after {args.timeout} whether everybody has them"
             ) from None
-        await _check_all_have_it(listed, expected, confirmed.view, sent)
+        if _goal(group) == "safe":
+            await _check_all_have_it(listed, expected, confirmed.view, sent)
         members = len(confirmed.view.members)
         sent += len(payloads)
     return sent, members
@@ -183,13 +188,19 @@ async def _check_all_have_it(
         raise NotSentError(f"{already} delivered in view {plain(view.name)}, without {names(remaining)}")
 
 
+def _goal(group: Group) -> Confirm:
+    """What the stack of the group can promise of a message: that all have it, or that it is in the log."""
+    return "safe" if "safe" in FAMILIES.of(group.settings.stack).confirms else "logged"
+
+
 async def _hand_over(group: Group, payloads: Sequence[bytes], item: str | None, order: Order) -> Confirmation:
+    goal = _goal(group)
     try:
         if item is None:
-            return await group.send_many(payloads, order=order, confirm="safe")
+            return await group.send_many(payloads, order=order, confirm=goal)
         for payload in payloads[:-1]:
             await group.send(payload, item=item, order=order)
-        return await group.send(payloads[-1], item=item, order=order, confirm="safe")
+        return await group.send(payloads[-1], item=item, order=order, confirm=goal)
     except ValueError as error:  # too large
         raise NotSentError(str(error)) from error
 
@@ -255,10 +266,11 @@ def _report(args: argparse.Namespace, group: Group, sent: int, members: int) -> 
             "member": member_json(group.member),
             "sent": sent,
             "order": "safe" if args.safe else "agreed",
+            "confirmed": _goal(group),
             "members": members,
         }
         print(json.dumps(document, indent=2))
     else:
         messages = "1 message" if sent == 1 else f"{sent} messages"
         others = "1 other" if members == 2 else f"{members - 1} others"
-        print(f"sent {messages} to {plain(args.group)} ({others})")
+        print(f"sent {messages} to {plain(args.group)} ({others if _goal(group) == 'safe' else 'logged'})")

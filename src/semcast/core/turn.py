@@ -293,6 +293,7 @@ class Turn:
             self._world.wake()
             return False
         notice = Rejoining(self.member, chosen[0], left.cause, former.unsettled())
+        self._world.flush(now)  # what the former sent leaves under its own name
         self._refused = False
         self.member, self.stack = chosen[0], stack
         stack.reader = self.handover.reader

@@ -28,7 +28,10 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_swarm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", help="isis: how causal order between groups is kept")
     parser.add_argument(
-        "--lazy", action="store_true", help="isis: programs read slowly, and little may be on its way to them"
+        "--lazy",
+        action="store_true",
+        default=None,
+        help="isis: programs read slowly, and little may be on its way to them",
     )
     _add_run(parser)
 
@@ -39,7 +42,7 @@ def variant(args: argparse.Namespace) -> IsisVariant:
     if args.policy not in (None, *known):
         raise UsageError(f"--policy {args.policy}: of isis there are {', '.join(known)}")
     policy = None if args.policy is None else Policy(args.policy)
-    lazy = getattr(args, "lazy", False)
+    lazy = bool(getattr(args, "lazy", None))
     return IsisVariant(policy=policy, resilience=args.resilience, clients=args.clients, lazy=lazy)
 
 
