@@ -10,6 +10,7 @@ from semcast.core.messages import Batch
 from semcast.protocols.gossip import GossipSettings, Logger
 from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.frames import Acknowledge, Acknowledged, Join
 from semcast.protocols.gossip.session import Session
 from semcast.sim.dealing import DealingMember
@@ -81,10 +82,24 @@ class OneBatchSpeaksForAll(DealingMember):
         self.acknowledging = _Generous(self.receiver, self.out)
 
 
+class _Hopeful(Departing):
+    def is_deaf(self, now: Nanos) -> bool:
+        for row in self._books.rows.all():
+            row.spoke_at = now
+        return super().is_deaf(now)
+
+
+class ExpectsTheDead(Logger):
+    """Takes itself for cut off in every pause, since a session that is dead does not report."""
+
+    departing_kind = _Hopeful
+
+
 MUTANTS = {
     "explicit-ignored": Mutant(ExplicitIgnored),
     "acknowledged-before-synced": Mutant(logger=AcknowledgedBeforeSynced),
     "ends-with-its-program": Mutant(EndsWithItsProgram),
     "comes-back-at-the-end": Mutant(logger=ComesBackAtTheEnd),
     "one-batch-speaks-for-all": Mutant(OneBatchSpeaksForAll),
+    "expects-the-dead": Mutant(logger=ExpectsTheDead, by_chance=False),
 }
