@@ -12,6 +12,7 @@ from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.admission import Admission
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.frames import Acknowledge, Acknowledged, Join
+from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.session import Session
 from semcast.sim.dealing import DealingMember
 from semcast.sim.mutants.mutant import Mutant
@@ -95,11 +96,25 @@ class ExpectsTheDead(Logger):
     departing_kind = _Hopeful
 
 
+class _Forgetful(LogStream):
+    def _update(self, seq: int, item: str) -> None:
+        super()._update(seq, item)
+        if self.messages.size_of(seq) and seq <= self.contiguous:
+            self._victims.setdefault(seq, []).append(seq)
+
+
+class ReplacedByItself(Logger):
+    """Takes a message that it reads twice, as a rewriting that was cut off leaves it, for its replacement."""
+
+    log_stream_kind = _Forgetful
+
+
 MUTANTS = {
     "explicit-ignored": Mutant(ExplicitIgnored),
     "acknowledged-before-synced": Mutant(logger=AcknowledgedBeforeSynced),
     "ends-with-its-program": Mutant(EndsWithItsProgram),
     "comes-back-at-the-end": Mutant(logger=ComesBackAtTheEnd),
     "one-batch-speaks-for-all": Mutant(OneBatchSpeaksForAll),
+    "replaced-by-itself": Mutant(logger=ReplacedByItself, by_chance=False),
     "expects-the-dead": Mutant(logger=ExpectsTheDead, by_chance=False),
 }
