@@ -2,6 +2,7 @@
 
 import pytest
 from tests.protocols.gossiplab import GossipLab
+from tests.protocols.severallab import Several
 
 from semcast.core import MemberId
 from semcast.core.events import Away, Back
@@ -107,6 +108,36 @@ def test_a_logger_that_heard_nobody_takes_nobody_for_silent(logger: type[Logger]
     stack = lab.seats["p"].stack
     assert isinstance(stack, Member)
     assert (stack.phase() == "operational" and stack.sender.logged == 1) is (logger is Logger)
+
+
+@pytest.mark.parametrize("logger", [Logger, MUTANTS["sessions"]["expects-the-dead"].logger])
+def test_a_dead_session_does_not_make_its_logger_deaf(logger: type[Logger]) -> None:
+    """Sessions 540147: k has the session of p alone, and hears q and r only when they gossip with it."""
+    lab = Several(logger=logger, report=20 * MILLISECOND, gossip_period=20 * MILLISECOND, inactive=SECOND)
+    lab.run(SECOND)
+    assert (lab.home("p"), lab.home("q"), lab.home("r")) == ("k", "l", "l")
+    gone = lab.seats["p"].member
+    lab.seats["p"].crash()
+    lab.run(900 * MILLISECOND)
+    assert not lab.notes("k", "dismissed"), "p has time to come back"
+    lab.run(5 * SECOND)
+    for name in lab.loggers:
+        ended = [note.members for note in lab.notes(name, "dismissed")]
+        assert ended == ([(gone,)] if logger is Logger else [])
+
+
+def test_a_logger_that_is_cut_off_waits_for_who_was_heard_to_the_last() -> None:
+    """p was dead by then, and counts as silent from the beginning again; q and r are there."""
+    lab = Several(silence=SECOND, inactive=SECOND, homes=dict.fromkeys("pqr", "k"))
+    lab.run(SECOND)
+    lab.seats["p"].crash()
+    lab.run(SECOND // 2)
+    lab.carries = lambda source, dest, _frame: "k" not in (source, dest)
+    lab.run(SECOND)
+    assert not lab.notes("k", "dismissed")
+    lab.carries = lambda *_: True
+    lab.run(4 * SECOND)
+    assert [note.members for note in lab.notes("k", "dismissed")] == [(MemberId("p"),)]
 
 
 def test_one_that_is_there_is_enough_to_close_a_stream() -> None:

@@ -1,12 +1,15 @@
 """What a log keeps: by age, by bytes, by count, and no more than it must."""
 
+import pytest
 from tests.protocols.gossiplab import GossipLab
 
 from semcast.core.annotations import Enumeration
 from semcast.core.ids import MILLISECOND, SECOND, MemberId, MessageId
 from semcast.core.messages import batch_of
+from semcast.core.outbox import Sync
 from semcast.protocols.gossip import Logger, Retention
 from semcast.protocols.gossip.log import LogStream
+from semcast.sim.mutants import MUTANTS
 
 SHORT = 300 * MILLISECOND
 
@@ -85,3 +88,20 @@ def test_what_is_named_before_it_comes_leaves_when_it_is_there() -> None:
     stream.store(batch_of(p, 2, [b"new"], Enumeration((MessageId(p, 1),))))
     stream.store(batch_of(p, 1, [b"old"], Enumeration(())))
     assert stream.obsolete(1, 2) == [(1, 2)]
+
+
+@pytest.mark.parametrize("logger", [Logger, MUTANTS["sessions"]["replaced-by-itself"].logger])
+def test_what_is_on_disk_twice_replaces_nothing(logger: type[Logger]) -> None:
+    """Sessions 560110: the crash came when all was written anew, and before the old records were given up."""
+    lab = GossipLab(logger=logger, start="all")
+    lab.run(SHORT)
+    lab.update("p", b"1")
+    lab.update("p", b"2")
+    lab.run(SHORT)
+    lab.seats["log"].crash()
+    lab.disk.write([*lab.disk.records(), Sync(0)])
+    lab.disk.begin()
+    lab.disk.finish()
+    lab.restart("log")
+    lab.run(SHORT)
+    assert kept(lab) == ([b"2"] if logger is Logger else [])

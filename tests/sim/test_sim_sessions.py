@@ -30,13 +30,17 @@ def test_the_swarm_finds_nothing_under_all_kinds_of_trouble() -> None:
     assert seen == {"left and back", "crash and back", "disk full", "again"}
 
 
-@pytest.mark.parametrize("seed", [500043, 520091, 520102, 520106, 540003])
+@pytest.mark.parametrize("seed", [500043, 520091, 520102, 520106, 540003, 540147, 560039, 560110, 560133])
 def test_seeds_that_once_failed(seed: int) -> None:
     """500043: a name that had left and came back was taken for one that never comes back.
 
     520091, 520102: sessions that began after a disk was lost were to have what nobody knew any more.
     540003: what a member had sent before a logger knew of its session was to come again.
     520106: a logger said that it had an acknowledgement of a stream of which it had not heard yet.
+    540147: a logger with one session, whose program was dead, took itself for cut off in every pause.
+    560039: nobody started a logger again that took long to end with its disk full.
+    560110: a log that crashed while it was written anew took messages for replacements of themselves.
+    560133: who crashed after its session had ended, as it had asked, was to get what came until it was back.
     """
     finding = examine(scenario_of("sessions", seed))
     assert finding.clean, finding.broken

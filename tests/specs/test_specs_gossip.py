@@ -227,6 +227,19 @@ def test_a_name_that_left_and_came_back_has_another_session() -> None:
     assert ended(script) is Status.HOLDS
 
 
+@pytest.mark.parametrize("over", [True, False])
+def test_who_crashed_before_it_heard_that_it_had_left_has_another_session(over: bool) -> None:
+    """If a logger had ended it before, as it asked: who never asked is owed all that came since."""
+    later = MemberId(Q.name, 1)
+    script = Script().opened().start(P).start(Q).row(L, "admit", members=(Q,), order=1)
+    if over:
+        script.row(Q, "leave").row(L, "dismissed", members=(Q,))
+    script.row(Q, "crash").about(P, "multicast", 1).about(P, "deliver", 1).about(L, "log", 1)
+    script.acknowledged(P, 1).about(L, "collect", 1, level="stable")
+    script.row(L, "admit", members=(later,), order=1).start(later, 1)
+    assert ({"gossip_collection", "gossip_delivery"} & script.broken() == set()) is over
+
+
 def test_who_left_before_any_logger_heard_of_it_ended_nothing() -> None:
     """Its former session is there, and goes on with the next of its name: it begins where that was."""
     again, later = MemberId(Q.name, 1), MemberId(Q.name, 2)

@@ -18,8 +18,12 @@ from semcast.wire.records import DamagedError
 
 _PACES: tuple[Nanos, ...] = (50 * MICROSECOND, 500 * MICROSECOND, 5 * MILLISECOND, 20 * MILLISECOND)
 """What a sync takes, about: flash, a good disk, a busy one."""
+_SPREAD = 0.5, 2.0
+"""How much faster or slower one is than others."""
 _SLOW = 0.01
 """How often a sync takes ten times as long."""
+LONGEST: Nanos = round(max(_PACES) * max(_SPREAD)) * 10
+"""What a sync takes at most, where the disk does not stall; and a process to end whose disk is full."""
 _PAGES = (64, 512, 4096)
 """Bytes that reach a disk, or do not, as one."""
 _TRIMS = (1, 7, 50)
@@ -177,7 +181,7 @@ class HostDisk:
             self._scheduler.at(self._scheduler.now + self._takes(), self._finish, self._boot)
 
     def _takes(self) -> Nanos:
-        takes = round(self._pace * self._rng.uniform(0.5, 2.0))
+        takes = round(self._pace * self._rng.uniform(*_SPREAD))
         return takes * 10 if self._rng.random() < _SLOW else takes
 
     def _finish(self, boot: int) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from semcast.core.ids import MILLISECOND
 from semcast.protocols.gossip import GossipSettings, Protocol
 from semcast.sim.dealing import Dealing
+from semcast.sim.disks import LONGEST
 from semcast.sim.faults import AnyFault, Crash, DiskFull, Leave, Recover
 from semcast.sim.gossip_deeds import ForgetLogger
 from semcast.sim.gossip_scenario import INACTIVE, draw_gossip
@@ -67,10 +68,13 @@ def _restarts(rng: Random, members: list[int], duration: int) -> list[AnyFault]:
 
 
 def _full_disks(rng: Random, loggers: range, duration: int) -> list[AnyFault]:
-    """Now and then a logger ends because its disk is full, and is started again and again until it is not."""
+    """Now and then a logger ends because its disk is full, and is started again and again until it is not.
+
+    One that was started while it was full may take long to end: the last time is after that.
+    """
     if rng.random() > 0.3:
         return []
     at, logger = rng.randrange(duration), rng.choice(loggers)
     length = rng.choice((20, 200, 600)) * MILLISECOND
-    again = [Recover(at + part * length // 4, logger) for part in (2, 3, 4, 5)]
-    return [DiskFull(at, length, logger), *again]
+    again = [*(at + part * length // 4 for part in (2, 3, 4)), at + length + LONGEST]
+    return [DiskFull(at, length, logger), *(Recover(then, logger) for then in again)]

@@ -4,7 +4,8 @@ A stream is over when a newer incarnation of its sender was heard, when its send
 logger heard anything of it for `silence`. A session that does not report for `inactive` is over, too: its
 home logger ends it, or the one that decides, where no logger hears it: its home may have been forgotten.
 
-A logger that hears nobody is cut off itself: then nobody counts as silent, and no stream is closed.
+A logger that hears nobody is cut off itself: then nobody counts as silent, and no stream is closed. That is
+judged by the sessions that were heard to the last, since one that was silent before says nothing about it.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,6 +25,9 @@ from semcast.protocols.gossip.vouching import Vouching
 _DEAF = 2
 """Reports of its sessions that a logger must miss, with everything else, before it takes itself for cut off:
 fewer than those after which a single session counts as away."""
+
+LEASE = 4
+"""Periods after which a session that does not report counts as away; it thinks so itself after three."""
 
 _STRANGERS = 8192
 """Names without a stream and a session of which a logger remembers the newest incarnation."""
@@ -83,6 +87,9 @@ class Departing:
         """A frame came."""
         if source not in self._colleagues:
             self._hears_at = now
+            row = self._books.rows.of(source)
+            if row is not None:
+                row.spoke_at = now
         self._note(now, source)
 
     def _note(self, now: Nanos, source: MemberId) -> None:
@@ -127,11 +134,16 @@ class Departing:
         self._end_former(member.name)
 
     def is_deaf(self, now: Nanos) -> bool:
-        """Whether this logger hears nobody, though somebody should report here: it is cut off itself."""
+        """Whether this logger hears nobody, though somebody should report here: it is cut off itself.
+
+        Who was silent for `LEASE` while others were heard is not expected to report: a dead session would
+        make a logger deaf in every pause of the others, and be excused after each of them, for ever.
+        """
         if now - self._hears_at <= _DEAF * self._settings.report:
             return False
-        rows = self._books.rows.all()
-        return any(row.here and not row.away and not self.is_former(row.member) for row in rows)
+        since = self._hears_at - LEASE * self._settings.report
+        rows = [row for row in self._books.rows.all() if row.here and not row.away]
+        return any(row.spoke_at >= since and not self.is_former(row.member) for row in rows)
 
     def look(self, now: Nanos, dismiss: Callable[[MemberId], None]) -> None:
         """Who has been silent for too long; nobody, if it was the logger that slept, or was cut off."""

@@ -257,9 +257,12 @@ class LogStream:
             self._name(seq, list(annotation.positions()))
 
     def _update(self, seq: int, item: str) -> None:
-        """It is an update of an item."""
+        """It is an update of an item.
+
+        It may be known: a log whose rewriting was cut off by a crash has the old records and the new ones.
+        """
         latest = self._latest.get(item, 0)
-        if latest:
+        if latest and latest != seq:
             self._victims.setdefault(max(seq, latest), []).append(min(seq, latest))
         self._latest[item] = max(seq, latest)
 

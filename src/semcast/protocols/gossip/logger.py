@@ -27,7 +27,7 @@ from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.cooperating import Cooperating
 from semcast.protocols.gossip.copying import Copying
 from semcast.protocols.gossip.data import Data
-from semcast.protocols.gossip.departing import Departing
+from semcast.protocols.gossip.departing import LEASE, Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.enrolling import Enrolling
 from semcast.protocols.gossip.finding import Finding
@@ -74,9 +74,6 @@ from semcast.protocols.gossip.staging import Staging
 from semcast.protocols.gossip.witnesses import Witnesses
 
 Handler = Callable[[Nanos, MemberId, Any], None]
-
-_LEASE = 4
-"""Periods after which a session that does not report counts as away; it thinks so itself after three."""
 
 
 class LoggerTimer(Timer):
@@ -185,7 +182,7 @@ class Logger(Stack):
         self.admission = self.admission_kind(books, journal, heard_by, settings, self.colleagues, out)
         self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
-        self._lease = _LEASE * settings.report
+        self._lease = LEASE * settings.report
         self.copying = self.copying_kind(settings.log_acks, books, self.colleagues)
         self.cooperating = Cooperating(
             self._me,

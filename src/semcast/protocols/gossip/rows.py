@@ -46,6 +46,9 @@ class Row:
         self.through = dict(through)
         """On disk: what it is through with."""
         self.heard_at = heard_at
+        """Since when it has not reported; later than its last report, if it was excused."""
+        self.spoke_at = heard_at
+        """When this logger had the last frame of it, of any kind; nobody is excused of that."""
         self.away = False
         """Whether it said that it goes away, and nothing since."""
 

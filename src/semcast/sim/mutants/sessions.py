@@ -10,7 +10,9 @@ from semcast.core.messages import Batch
 from semcast.protocols.gossip import GossipSettings, Logger
 from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.frames import Acknowledge, Acknowledged, Join
+from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.session import Session
 from semcast.sim.dealing import DealingMember
 from semcast.sim.mutants.mutant import Mutant
@@ -81,10 +83,38 @@ class OneBatchSpeaksForAll(DealingMember):
         self.acknowledging = _Generous(self.receiver, self.out)
 
 
+class _Hopeful(Departing):
+    def is_deaf(self, now: Nanos) -> bool:
+        for row in self._books.rows.all():
+            row.spoke_at = now
+        return super().is_deaf(now)
+
+
+class ExpectsTheDead(Logger):
+    """Takes itself for cut off in every pause, since a session that is dead does not report."""
+
+    departing_kind = _Hopeful
+
+
+class _Forgetful(LogStream):
+    def _update(self, seq: int, item: str) -> None:
+        super()._update(seq, item)
+        if self.messages.size_of(seq) and seq <= self.contiguous:
+            self._victims.setdefault(seq, []).append(seq)
+
+
+class ReplacedByItself(Logger):
+    """Takes a message that it reads twice, as a rewriting that was cut off leaves it, for its replacement."""
+
+    log_stream_kind = _Forgetful
+
+
 MUTANTS = {
     "explicit-ignored": Mutant(ExplicitIgnored),
     "acknowledged-before-synced": Mutant(logger=AcknowledgedBeforeSynced),
     "ends-with-its-program": Mutant(EndsWithItsProgram),
     "comes-back-at-the-end": Mutant(logger=ComesBackAtTheEnd),
     "one-batch-speaks-for-all": Mutant(OneBatchSpeaksForAll),
+    "replaced-by-itself": Mutant(logger=ReplacedByItself, by_chance=False),
+    "expects-the-dead": Mutant(logger=ExpectsTheDead, by_chance=False),
 }

@@ -217,9 +217,11 @@ class Ledger:
         for process in sorted(history.processes):
             if process.name not in loggers and process.name not in programs:
                 by_name.setdefault(process.name, []).append(Incarnation(process, list(history.of(process))))
-        admissions = _admissions(history)
+        admissions, dismissals = _noted(history, ADMIT), _noted(history, DISMISSED)
         self.sessions = [
-            Session(name, part) for name, each in by_name.items() for part in _stays(each, admissions)
+            Session(name, part)
+            for name, each in by_name.items()
+            for part in _stays(each, admissions, dismissals)
         ]
         ends = {each.process: each.end for found in by_name.values() for each in found}
         for session in self.sessions:
@@ -383,13 +385,24 @@ class Ledger:
                         _add(log.collected, row.sender, row)
 
 
-def _stays(incarnations: list[Incarnation], admissions: Mapping[MemberId, Nanos]) -> list[list[Incarnation]]:
-    """Who left and came back has another session; not who left before any logger had heard of it."""
+def _stays(
+    incarnations: list[Incarnation],
+    admissions: Mapping[MemberId, Nanos],
+    dismissals: Mapping[MemberId, Nanos],
+) -> list[list[Incarnation]]:
+    """Who left and came back has another session; not who left before any logger had heard of it.
+
+    Also who crashed before it was told that it had left, where a logger had ended its session as it asked.
+    """
     parts: list[list[Incarnation]] = [[]]
     for each in incarnations:
         parts[-1].append(each)
-        left = each.end is not None and each.end.kind is Kind.LEFT and not each.fenced
-        if left and (each.process in admissions or not admissions):
+        end = each.end
+        if end is None or each.fenced:
+            continue
+        left = end.kind is Kind.LEFT and (each.process in admissions or not admissions)
+        untold = each.leaves is not None and dismissals.get(each.process, _NEVER) <= end.at
+        if left or untold:
             parts.append([])
     return [part for part in parts if part]
 
@@ -435,12 +448,12 @@ def _estranged(history: History) -> list[tuple[Nanos, Nanos]]:
     return found
 
 
-def _admissions(history: History) -> dict[MemberId, Nanos]:
-    """When a row of each process was first on a logger's disk, or sponsors took it in."""
+def _noted(history: History, kind: Kind) -> dict[MemberId, Nanos]:
+    """When a row of each process was first on a logger's disk, or sponsors took it in; or its end was."""
     found: dict[MemberId, Nanos] = {}
     for row in history.events:
-        if row.kind is ADMIT or row.kind is JOINED:
-            for member in (row.members or ()) if row.kind is ADMIT else (row.process,):
+        if row.kind is kind or (kind is ADMIT and row.kind is JOINED):
+            for member in (row.members or ()) if row.kind is kind else (row.process,):
                 found[member] = min(row.at, found.get(member, row.at))
     return found
 
