@@ -1,12 +1,10 @@
 """Durable sessions whose programs say what they are through with, broken on purpose."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
-from semcast.core.events import Delivery
 from semcast.core.ids import MemberId, Nanos
-from semcast.core.messages import Batch
 from semcast.protocols.gossip import GossipSettings, Logger
 from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.admission import Admission
@@ -15,18 +13,12 @@ from semcast.protocols.gossip.frames import Acknowledge, Acknowledged, Join
 from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.session import Session
 from semcast.sim.dealing import DealingMember
+from semcast.sim.mutants import gossip
 from semcast.sim.mutants.mutant import Mutant
 
 
-class ExplicitIgnored(DealingMember):
-    """Acknowledges what its program took, though that says itself what it is through with."""
-
-    def deliver(self, now: Nanos, most: int) -> Sequence[Delivery]:
-        found = super().deliver(now, most)
-        for each in found:
-            if isinstance(each, Batch):
-                self.receiver.acknowledge(each.sender, each.last)
-        return found
+class ExplicitIgnored(gossip.ExplicitIgnored, DealingMember):
+    """The same of programs that acknowledge what they dealt with."""
 
 
 class _HastyAdmission(Admission):
