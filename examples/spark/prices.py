@@ -8,12 +8,13 @@ The group needs a logger (docs/logs.md); so does the one that is published into.
 """
 
 import argparse
+from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from semcast.pipeline.session import spark_session
-from semcast.pipeline.stream import register, without_heartbeats
+from semcast.pipeline.stream import register, run_to_end, without_heartbeats
 
 
 def latest(rows: DataFrame) -> DataFrame:
@@ -64,7 +65,7 @@ def alerts(rows: DataFrame, limits: DataFrame) -> DataFrame:
 
 
 def main() -> None:
-    """A program that runs until it is stopped."""
+    """A program that runs until it is stopped: with Ctrl-C."""
     parser = argparse.ArgumentParser()
     parser.add_argument("group")
     parser.add_argument("--to", help="publish alerts into this group")
@@ -81,8 +82,9 @@ def main() -> None:
         writer = table.writeStream.format("console").outputMode("complete")
     if args.checkpoint:
         writer = writer.option("checkpointLocation", args.checkpoint)
-    writer.start().awaitTermination()
+    run_to_end(writer.start())
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):  # while Spark starts
+        main()

@@ -14,7 +14,7 @@ from typing import Any
 from tests.live.test_live_logger import PATIENCE
 from tests.pipeline.streams import Desk
 
-from semcast import blocking
+from semcast import blocking, split_key
 
 QUICKLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java compiles quickly rather than well."""
@@ -125,12 +125,16 @@ def grown(out: Desk, beyond: int, patience: float) -> int:
 
 
 def judge(out: Desk, sent: int, patience: float) -> None:
-    """Every message has arrived, once."""
+    """Every message has arrived, once, and each has a key of its own."""
     grown(out, sent - 1, patience)
-    counts = Counter(out.logged())
+    rows = [split_key(payload) for payload in out.logged()]
+    counts = Counter(payload for _, payload in rows)
     lost = [number for number in range(sent) if b"%d" % number not in counts]
     twice = [payload for payload, count in counts.items() if count > 1]
     assert (lost[:9], twice[:9], len(counts)) == ([], [], sent)
+    keys = {key for key, _ in rows if key is not None}
+    assert len(keys) == sent
+    assert len({key.query for key in keys}) == 1, "one checkpoint is one query, whoever runs it"
 
 
 def main() -> None:
@@ -151,6 +155,7 @@ def main() -> None:
             .select("payload")
             .writeStream.format("semcast")
             .option("checkpointLocation", order["checkpoint"])
+            .option("keys", "true")
             .start(order["to"])
         )
         query.awaitTermination()

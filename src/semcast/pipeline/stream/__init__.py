@@ -4,11 +4,14 @@
 How to, and what is promised: docs/streaming.md.
 """
 
+import threading
+
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from semcast.pipeline.stream.datasource import SemcastDataSource
 
-__all__ = ["SemcastDataSource", "register", "without_heartbeats"]
+__all__ = ["SemcastDataSource", "register", "run_to_end", "without_heartbeats"]
 
 
 def register(spark: SparkSession | None = None) -> None:
@@ -28,6 +31,33 @@ def _make_active(session: SparkSession) -> None:
     jvm = getattr(session, "_jvm", None)  # a client of Spark Connect has none
     if jvm is not None:
         SparkSession._get_j_spark_session_class(jvm).setActiveSession(session._jsparkSession)
+
+
+def run_to_end(query: StreamingQuery) -> None:
+    """Wait until a query has ended; on Ctrl-C it is stopped. Raises what made it fail.
+
+    In `query.awaitTermination()` a signal finds PySpark in the middle of a question to Java, and it asks
+    another one: instead of an end, errors are printed. Here another thread asks.
+    """
+    failed: list[Exception] = []
+    over = threading.Event()
+
+    def wait() -> None:
+        try:
+            query.awaitTermination()
+        except Exception as error:  # it is raised where somebody waits for it
+            failed.append(error)
+        finally:
+            over.set()
+
+    threading.Thread(target=wait, daemon=True, name="query").start()
+    try:
+        over.wait()
+    except KeyboardInterrupt:
+        query.stop()  # the job of its batch was cancelled: that is no failure
+        return
+    if failed:
+        raise failed[0]
 
 
 def without_heartbeats(frame: DataFrame, where: str = "true") -> DataFrame:
