@@ -10,7 +10,7 @@ from typing import Any
 from semcast.core.ids import SECOND, Nanos
 
 _YOUNG = 400_000
-"""Objects that are made between two looks for garbage while time runs: hardly any of them is garbage by then."""
+"""Objects that are made between two looks for garbage while time runs: hardly any is garbage by then."""
 _OLD = 1000
 """Looks at less than everything between two at everything, which takes seconds where hosts are many."""
 

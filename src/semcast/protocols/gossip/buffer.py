@@ -179,7 +179,8 @@ class GossipBuffer:
         kept = self._kept.get(sender)
         if kept is None or kept.messages.at(batch.first) is not batch:
             return
-        if logged is not None and logged.get(sender, 0) < batch.first + count - 1 and sender not in self._over:
+        last = batch.first + count - 1
+        if logged is not None and logged.get(sender, 0) < last and sender not in self._over:
             self._old.setdefault(sender, []).append(batch)
             return
         kept.drop(batch)
