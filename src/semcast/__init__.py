@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         subscribe,
     )
     from semcast.joining import join
+    from semcast.patterns.repeats import Repeats, RepeatStatistics, RowKey, key_problem, put_key, split_key
 
 logging.getLogger("semcast").addHandler(logging.NullHandler())  # programs decide what becomes of the log
 
@@ -198,6 +199,14 @@ _HOMES = {
         "subscribe",
     ),
     "semcast.joining": ("join",),
+    "semcast.patterns.repeats": (
+        "RepeatStatistics",
+        "Repeats",
+        "RowKey",
+        "key_problem",
+        "put_key",
+        "split_key",
+    ),
 }
 """Where the names of this package live. A name is loaded when it is first asked for: who needs only a part,
 as the command line and Spark's workers do, does not wait for the rest."""
@@ -279,10 +288,13 @@ __all__ = [
     "Receipt",
     "RefusedError",
     "Rejoining",
+    "RepeatStatistics",
+    "Repeats",
     "Replica",
     "ReplicaError",
     "ReplicatedDict",
     "RequestError",
+    "RowKey",
     "SendTimeoutError",
     "Service",
     "Session",
@@ -302,8 +314,11 @@ __all__ = [
     "domain",
     "hierarchy",
     "join",
+    "key_problem",
     "live",
     "log",
+    "put_key",
     "replicate",
+    "split_key",
     "subscribe",
 ]

@@ -72,6 +72,27 @@ def test_the_command_runs_sweeps_and_profiles(
         assert expected in text
 
 
+def test_a_simulation_that_takes_too_long_is_told_and_may_have_more_time(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What to do is on the page, and `--run` does it, too."""
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    (specs / "small.toml").write_text(SPEC)
+    out = tmp_path / "report.html"
+    asked = ["report", "--specs", str(specs), "--results", str(tmp_path / "sweep"), "--no-data"]
+    asked += ["--out", str(out), "--run"]
+    assert main([*asked, "--timeout", "0s"]) == 2
+    assert "--timeout must be above 0" in capsys.readouterr().err
+    assert main([*asked, "--timeout", "1us"]) == 0
+    assert "2 without figures; semcast sweep" in (said := capsys.readouterr().err)
+    assert "--retry --timeout 30m" in said
+    assert "not done after 1e-06 s (--timeout allows more)" in out.read_text(encoding="utf8")
+    assert main(asked) == 0
+    assert "without figures" not in capsys.readouterr().err
+    assert "2 of 2 cells" in out.read_text(encoding="utf8")
+
+
 def test_a_recording_that_cannot_be_read_leaves_the_page(
     spark: SparkSession, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

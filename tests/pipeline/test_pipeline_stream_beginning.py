@@ -75,7 +75,7 @@ def test_a_first_batch_of_another_log_is_refused(
 def test_a_first_batch_that_is_done_again_has_the_same_rows(prices: Desk) -> None:
     """Killed in the first batch, which has rows: `new` means another position by then."""
     prices.events(0, 5)
-    reader = LogStreamReader(where({"path": prices.group}, source=True), source_options({"start": "new"}))
+    reader = LogStreamReader(where({"path": prices.group}, "source"), source_options({"start": "new"}))
     start = reader.initialOffset()
     prices.events(5, 5)
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
@@ -86,7 +86,7 @@ def test_a_first_batch_that_is_done_again_has_the_same_rows(prices: Desk) -> Non
     assert reader.partitions(again, end) == [Range(str(end["log"]), 5, 10)]
     after = reader.latestOffset(end, reader.getDefaultReadLimit())
     assert reader.partitions(end, after) == [Range(str(end["log"]), 10, 15)]
-    disconnect(where({"path": prices.group}, source=True))
+    disconnect(where({"path": prices.group}, "source"))
 
 
 def test_an_older_copy_of_a_log_is_refused(streaming: SparkSession, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_an_older_copy_of_a_log_is_refused(streaming: SparkSession, tmp_path: Pa
 
 def test_a_position_that_is_still_to_come_is_waited_for(prices: Desk) -> None:
     prices.events(0, 5)
-    which = where({"path": prices.group}, source=True)
+    which = where({"path": prices.group}, "source")
     reader = LogStreamReader(which, source_options({"start": "7"}))
     start = reader.initialOffset()
     limit = reader.getDefaultReadLimit()

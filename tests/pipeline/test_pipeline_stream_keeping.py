@@ -39,7 +39,7 @@ class TrimsOnCommit(LogStreamReader):
 
 
 def _where(prices: Desk) -> Where:
-    return where({"path": prices.group}, source=True)
+    return where({"path": prices.group}, "source")
 
 
 def real(prices: Desk) -> LogStreamReader:

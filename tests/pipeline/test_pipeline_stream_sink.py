@@ -101,14 +101,13 @@ class Task:
 
     def __init__(self, partition: int, query: str | None) -> None:
         self._partition = partition
-        self._query = query
+        self.said = {"sql.streaming.queryId": query, "streaming.sql.batchId": None}
 
     def partitionId(self) -> int:  # noqa: N802
         return self._partition
 
     def getLocalProperty(self, name: str) -> str | None:  # noqa: N802
-        assert name == "sql.streaming.queryId"
-        return self._query
+        return self.said[name]
 
 
 def written(
@@ -129,7 +128,7 @@ def written(
 def test_a_batch_is_known_by_its_query_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Spark: tasks that ran twice, drivers that commit twice, and a batch that is given up."""
     with desk(tmp_path / "log") as out:
-        which = where({"path": out.group}, source=False)
+        which = where({"path": out.group}, "stream")
         try:
             writer = LogStreamWriter(which)
             first = written(monkeypatch, writer, "q", [b"1", b"2"], [], [b"3"])
@@ -156,7 +155,7 @@ def test_a_group_with_several_loggers_wants_a_name(tmp_path: Path, monkeypatch: 
     group = f"two {uuid.uuid4().hex}"
     both = ("--with", "log1,log2")
     loggers = [Process(tmp_path / name, group, "--name", name, *both) for name in ("log1", "log2")]
-    which = where({"path": group}, source=False)
+    which = where({"path": group}, "stream")
     try:
         for each in loggers:  # they wait for each other
             each.says()
@@ -165,7 +164,7 @@ def test_a_group_with_several_loggers_wants_a_name(tmp_path: Path, monkeypatch: 
             time.sleep(0.01)
         with pytest.raises(ConfigurationError, match="several loggers, log1, log2: say which one"):
             written(monkeypatch, writer, "q", [b"1"])
-        named = LogStreamWriter(where({"path": group, "logger": "log2"}, source=False))
+        named = LogStreamWriter(where({"path": group, "logger": "log2"}, "stream"))
         named.commit(written(monkeypatch, named, "q", [b"1"]), 0)
     finally:
         disconnect(which)

@@ -166,8 +166,8 @@ def _until(done: Callable[[], bool]) -> None:
 
 def test_a_process_may_live_longer_than_a_log(prices: Desk) -> None:
     """The connections that it keeps are made anew, and positions of the old log are refused."""
-    which = where({"path": prices.group}, source=True)
-    named = where({"path": prices.group, "logger": "log1"}, source=True)
+    which = where({"path": prices.group}, "source")
+    named = where({"path": prices.group, "logger": "log1"}, "source")
     try:
         prices.events(0, 5)
         old = identity(connection(which))
@@ -193,7 +193,7 @@ def test_options_that_mean_nothing_are_refused() -> None:
         ({"path": "g", "timeout": "soon"}, "timeout = 'soon' is not a duration"),
     ):
         with pytest.raises(ConfigurationError, match=why):
-            where(options, source=True)
+            where(options, "source")
     for options, why in (
         ({"start": "yesterday"}, "a time such as"),
         ({"end": "all"}, "end = 'all': a position or"),
@@ -204,7 +204,7 @@ def test_options_that_mean_nothing_are_refused() -> None:
     ):
         with pytest.raises(ConfigurationError, match=why):
             source_options(options)
-    found = where({"path": "g", "keyFile": "k", "peers": "a:1,b:2"}, source=False)
+    found = where({"path": "g", "keyFile": "k", "peers": "a:1,b:2"}, "stream")
     assert found.settings == (("key_file", "k"), ("peers", "a:1,b:2"))
     assert source_options({"start": "2026-11-18T08:00"}).start == datetime(2026, 11, 18, 8, tzinfo=UTC)
 

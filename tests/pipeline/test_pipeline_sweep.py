@@ -176,7 +176,7 @@ def test_a_cell_that_catches_every_exception_is_ended_all_the_same() -> None:
                 continue
 
     [outcome] = run_cells(stubborn, seeds(1).cells, timeout=0.1)
-    assert (outcome.status, outcome.error) == ("timeout", "not done after 0.1 s")
+    assert (outcome.status, outcome.error) == ("timeout", "not done after 0.1 s (--timeout allows more)")
 
 
 def test_a_cell_that_no_signal_reaches_takes_its_process_with_it() -> None:

@@ -337,6 +337,23 @@ def test_a_spec_without_a_report_is_shown_too(tmp_path: Path) -> None:
     assert "what differs, and why" in text
 
 
+def test_sections_come_in_the_order_of_the_first_table(tmp_path: Path) -> None:
+    """Families, and names inside of them; so do the contents, and what is missing."""
+    specs = [spec_of(tmp_path, SMALL, name) for name in ("c1", "d9", "m1", "o2", "q1", "w1", "x1")]
+    results = [Results(spec, tuple(numeric(spec))) for spec in specs]
+    trace_spec = read_trace_spec(EXPERIMENTS / "profile" / "g1.toml")
+    text = the_page(results, [Traces(trace_spec, "g1", absent="None.")])
+    wanted = ["o2", "m1", "g1", "q1", "w1", "c1", "d9", "x1", "layers"]
+    assert re.findall(r'<section id="(\w+)"', text) == wanted
+    contents = text[text.index("<nav>") : text.index("</nav>")]
+    assert re.findall(r'href="#(\w+)"', contents) == wanted
+    first = text[text.index('class="overview"') : text.index("<nav>")]
+    assert re.findall(r'<a href="#(\w+)"', first) == [name for name in wanted[:-1] if name != "g1"]
+    missing = the_page([Results(spec, (), missing=4) for spec in specs])
+    missing = missing[missing.index('id="missing"') : missing.index("<nav>")]
+    assert re.findall(r"<li>(\w+) \(", missing) == [name for name in wanted[:-1] if name != "g1"]
+
+
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     quoted = json.dumps(HOSTILE)
     text = (SMALL + REPORT).replace('"small"', quoted).replace('"somewhere"', quoted)

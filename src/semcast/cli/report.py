@@ -41,7 +41,15 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--no-data", action="store_true", help="do not profile recordings; Spark is not needed then"
     )
     parser.add_argument(
-        "--run", action="store_true", dest="sweep", help="first run all simulations without a result"
+        "--run",
+        action="store_true",
+        dest="sweep",
+        help="first run all simulations without a result, those that failed or took too long among them",
+    )
+    parser.add_argument(
+        "--timeout",
+        default="10m",
+        help="with --run: time limit of one simulation (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.set_defaults(run=run)

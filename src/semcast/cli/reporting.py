@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from semcast import __version__
+from semcast.cli.arguments import duration
 from semcast.cli.errors import UsageError
 from semcast.cli.sweep import read_specs, sweep_specs
+from semcast.core.ids import SECOND
 from semcast.pipeline.data import VARIABLE, data_folder
 from semcast.pipeline.report.findings import find
 from semcast.pipeline.report.live import Live, read_live
@@ -22,8 +24,8 @@ from semcast.pipeline.report.traces import Recordings, TraceSpec, disagreements,
 from semcast.pipeline.sweep.bundled import FOLDER
 from semcast.pipeline.sweep.spec import Spec, SpecError
 
-TIMEOUT = 60.0
-"""Seconds that a cell may take."""
+_TOO_LONG = "timeout: "
+"""How the reason begins for which a cell has no figures, if it took too long."""
 
 
 def write_report(args: argparse.Namespace) -> int:
@@ -31,8 +33,11 @@ def write_report(args: argparse.Namespace) -> int:
     specs, trace_specs, live = _specs(args.specs or FOLDER, args.bench)
     if args.out.is_dir():
         raise UsageError(f"--out {args.out}: there is a folder of that name")
+    timeout = duration(args.timeout) / SECOND
+    if timeout <= 0:
+        raise UsageError("--timeout must be above 0")
     if args.sweep:
-        _sweep(specs, args.results)
+        _sweep(specs, args.results, timeout)
     experiments = [_experiment(spec, read_results(spec, args.results), args) for spec in specs]
     found, absent = _recordings(args)
     traces = [Traces(spec, name, found, absent) for name, spec in trace_specs]
@@ -63,8 +68,8 @@ def _specs(folder: Path, bench: Path) -> tuple[list[Spec], list[tuple[str, Trace
     return read_specs(paths), traces, live
 
 
-def _sweep(specs: Sequence[Spec], results: Path) -> None:
-    lacking = [spec for spec in specs if read_results(spec, results).missing]
+def _sweep(specs: Sequence[Spec], results: Path, timeout: float) -> None:
+    lacking = [spec for spec in specs if not read_results(spec, results).complete]
     if data_folder() is None:
         lacking = [spec for spec in lacking if not spec.needs_recordings]  # the page says what was not run
     if not lacking:
@@ -73,11 +78,13 @@ def _sweep(specs: Sequence[Spec], results: Path) -> None:
         from semcast.pipeline.session import spark_session  # noqa: PLC0415 (needs the extra)
     except ImportError as error:
         raise UsageError(f"{error}: install semcast[pipeline]") from error
-    sweep_specs(spark_session("semcast report"), lacking, results, timeout=TIMEOUT)
+    sweep_specs(spark_session("semcast report"), lacking, results, timeout=timeout, retry=True)
 
 
 def _experiment(spec: Spec, results: Results, args: argparse.Namespace) -> Experiment:
     retry = " --retry" if results.failures else ""
+    if any(each.startswith(_TOO_LONG) for each in results.failures):
+        retry += " --timeout 30m"  # with the time that it had it would end the same way
     named = spec.name if args.specs is None else f"{args.specs / spec.name}.toml"
     command = f"semcast sweep {named} --out {args.results}{retry}"
     return Experiment(results, find(spec, results.rows), command)

@@ -5,12 +5,12 @@ are about: whatever anybody can know of this member is in its journal.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
 from semcast.core.annotations import Item
-from semcast.core.certificates import Certificate, Certificates, Place, Vector, cut
+from semcast.core.certificates import Certificate, Certificates, Certified, Place, Vector, cut
 from semcast.core.events import (
     Confirmed,
     Delivery,
@@ -31,6 +31,7 @@ from semcast.core.watchers import Watcher
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts
+from semcast.group.sums import OwnSums, summed
 from semcast.history.events import RunInfo
 from semcast.history.journal import (
     ConfirmedRow,
@@ -101,11 +102,12 @@ class Recording(Watcher):
         """Where the stack notes them."""
         self._next = 1
         self._tickets = Tickets()
+        self._own = OwnSums()
 
     def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
         """Another incarnation goes on, with a journal of its own."""
         self.close()
-        self._member, self._next, self._tickets = member, 1, Tickets()
+        self._member, self._next, self._tickets, self._own = member, 1, Tickets(), OwnSums()
         self._writer = self._journal(member)
 
     def on_events(self, now: Nanos, events: Sequence[Event]) -> None:  # noqa: ARG002
@@ -115,7 +117,7 @@ class Recording(Watcher):
             if type(event) is Sent:
                 batch = event.batch
                 for part, certificate in cut(batch, self.certificates.sent(batch.first, batch.last)):
-                    _note_sent(rows, part, event.view, event.safe, certificate)
+                    _note_sent(rows, self._own, part, event.view, event.safe, certificate)
                 self._tickets.sent(batch.first, len(batch.payloads))
             elif isinstance(event, Purged | Thinned):
                 for purged in event.receipts():
@@ -138,7 +140,7 @@ class Recording(Watcher):
             self._tickets.taken(outgoing, count)
             if count and not self._announced:
                 for batch in outgoing.batches(self._member, self._next, count):
-                    _note_sent(rows, batch, None, outgoing.safe)
+                    _note_sent(rows, self._own, batch, None, outgoing.safe)
                 self._tickets.sent(self._next, count)
                 self._next += count
         self._write(rows)
@@ -148,9 +150,10 @@ class Recording(Watcher):
         rows: list[Row] = []
         for each in deliveries:
             if isinstance(each, Batch):
+                own = self._own if each.sender == self._member else None
                 certified = self.certificates.delivered(each.sender, each.first, each.last)
-                for part, certificate in cut(each, certified):
-                    _note_delivered(rows, part, certificate)
+                for offset, payloads, certificate in _runs(each, certified):
+                    _note_delivered(rows, own, each, offset, payloads, certificate)
             elif isinstance(each, ViewChange | TransitionalView):
                 rows.append(ViewRow(each.view, isinstance(each, TransitionalView)))
             elif isinstance(each, Merged):
@@ -166,31 +169,55 @@ class Recording(Watcher):
             self._writer.append(self._clock(), rows)
 
 
-def _note_delivered(rows: list[Row], batch: Batch, certificate: Certificate | None) -> None:
+def _runs(
+    batch: Batch, certified: Sequence[Certified]
+) -> Iterator[tuple[int, list[bytes], Certificate | None]]:
+    """Which messages of a batch share a certificate: how far into it they begin, and their payloads."""
+    if len(certified) < 2:
+        yield 0, batch.payloads, certified[0][1] if certified else None
+        return
+    begin = 0
+    for count, certificate in certified:
+        end = begin + count
+        yield begin, batch.payloads[begin:end], certificate
+        begin = end
+
+
+def _note_delivered(
+    rows: list[Row],
+    own: OwnSums | None,
+    batch: Batch,
+    offset: int,
+    payloads: list[bytes],
+    certificate: Certificate | None,
+) -> None:
     """Go on with the last row where that can be."""
-    last = rows[-1] if rows else None
+    last, first = rows[-1] if rows else None, batch.first + offset
+    order = None if batch.order is None else batch.order + offset
     ring, vector = _columns(certificate)
-    data = b"".join(batch.payloads)
     if (
         type(last) is DeliveredRow
-        and last.seq + last.count == batch.first
+        and last.seq + last.count == first
         and last.sender == batch.sender
-        and batch.order == (None if last.order is None else last.order + last.count)
-        and ring == (None if last.ring is None else last.ring.after(last.count))
+        and order == (None if last.order is None else last.order + last.count)
+        and _follows(last.ring, last.count, ring)
         and vector == (None if last.vector is None else ())
     ):
-        last.count += len(batch.payloads)
-        last.size += len(data)
-        last.crc = crc32(data, last.crc or 0)
+        size, last.crc = summed(payloads, last.crc or 0)
+        last.count += len(payloads)
+        last.size += size
         return
-    count = len(batch.payloads)
-    rows.append(
-        DeliveredRow(batch.sender, batch.first, count, len(data), batch.order, crc32(data), ring, vector)
-    )
+    size, crc = summed(payloads) if own is None else own.delivered(first, payloads)
+    rows.append(DeliveredRow(batch.sender, first, len(payloads), size, order, crc, ring, vector))
 
 
 def _note_sent(
-    rows: list[Row], batch: Batch, view: int | None, safe: bool, certificate: Certificate | None = None
+    rows: list[Row],
+    own: OwnSums,
+    batch: Batch,
+    view: int | None,
+    safe: bool,
+    certificate: Certificate | None = None,
 ) -> None:
     """Go on with the last row where that can be."""
     ring, vector = _columns(certificate)
@@ -199,29 +226,35 @@ def _note_sent(
         items: list[Note] = list(map(Item, batch.items))
         rows.append(NotedRow(batch.first, view, safe, sizes, items, crcs, ring, vector))
     elif batch.annotation is None:
-        _note_plain(rows, batch, view, safe, ring, vector)
+        _note_plain(rows, own, batch, view, safe, ring, vector)
     else:
         _note_annotated(rows, batch, view, safe, ring, vector)
 
 
 def _note_plain(
-    rows: list[Row], batch: Batch, view: int | None, safe: bool, ring: Place | None, vector: Vector | None
+    rows: list[Row],
+    own: OwnSums,
+    batch: Batch,
+    view: int | None,
+    safe: bool,
+    ring: Place | None,
+    vector: Vector | None,
 ) -> None:
-    last, data = rows[-1] if rows else None, b"".join(batch.payloads)
+    last, payloads = rows[-1] if rows else None, batch.payloads
     if (
         type(last) is SentRow
         and last.seq + last.count == batch.first
         and last.view == view
         and last.safe is safe
-        and ring == (None if last.ring is None else last.ring.after(last.count))
+        and _follows(last.ring, last.count, ring)
         and vector == (None if last.vector is None else ())
     ):
-        last.count += len(batch.payloads)
-        last.size += len(data)
-        last.crc = crc32(data, last.crc or 0)
+        size, last.crc = summed(payloads, last.crc or 0)
+        last.count += len(payloads)
+        last.size += size
     else:
-        count = len(batch.payloads)
-        rows.append(SentRow(batch.first, count, len(data), view, safe, crc32(data), ring, vector))
+        size, crc = own.sent(batch.first, payloads)
+        rows.append(SentRow(batch.first, len(payloads), size, view, safe, crc, ring, vector))
 
 
 def _note_annotated(
@@ -236,7 +269,7 @@ def _note_annotated(
         and last.safe is safe
         and last.seq + len(last.notes) == batch.first
         and last.crcs is not None
-        and ring == (None if last.ring is None else last.ring.after(len(last.notes)))
+        and _follows(last.ring, len(last.notes), ring)
         and vector == (None if last.vector is None else ())
     ):
         last.sizes.append(batch.size)
@@ -244,6 +277,13 @@ def _note_annotated(
         last.notes.append(stored)
         return
     rows.append(NotedRow(batch.first, view, safe, [batch.size], [stored], [crc], ring, vector))
+
+
+def _follows(last: Place | None, count: int, ring: Place | None) -> bool:
+    """Whether a message was `count` places behind another, in the same packet."""
+    if last is None or ring is None:
+        return last is ring
+    return last.packet == ring.packet and last.after(count) == ring
 
 
 def _columns(certificate: Certificate | None) -> tuple[Place | None, Vector | None]:

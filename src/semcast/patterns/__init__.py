@@ -3,6 +3,7 @@
 from semcast.patterns.backup import BackupReply, Executed, PrimaryBackup
 from semcast.patterns.machine import ReadAnswer, StateMachine
 from semcast.patterns.pattern import Numbered, Pattern, PatternMessage, Receiver, multicast_waiting, take
+from semcast.patterns.repeats import Repeats, RepeatStatistics, RowKey, key_problem, put_key, split_key
 from semcast.patterns.state import ReplicatedState
 
 __all__ = [
@@ -14,8 +15,14 @@ __all__ = [
     "PrimaryBackup",
     "ReadAnswer",
     "Receiver",
+    "RepeatStatistics",
+    "Repeats",
     "ReplicatedState",
+    "RowKey",
     "StateMachine",
+    "key_problem",
     "multicast_waiting",
+    "put_key",
+    "split_key",
     "take",
 ]

@@ -9,8 +9,8 @@ from typing import Any
 
 from semcast.core.ids import SECOND, Nanos
 
-_YOUNG = 50_000
-"""Objects that are made between two looks for garbage while time runs."""
+_YOUNG = 400_000
+"""Objects that are made between two looks for garbage while time runs: hardly any is garbage by then."""
 _OLD = 1000
 """Looks at less than everything between two at everything, which takes seconds where hosts are many."""
 

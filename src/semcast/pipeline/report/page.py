@@ -1,8 +1,9 @@
 """The page: one HTML file that needs nothing else."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from semcast.pipeline.report.drawing import draw
@@ -27,6 +28,7 @@ LAYERS = (
     "where the model has one."
 )
 
+_LAYERS = "Model, buffer and protocol"
 _INTERNAL = ("experiment", "cell", "status", "error")
 _FAILURES = 5
 """How many are shown."""
@@ -83,19 +85,16 @@ def page(
     origin: Origin, experiments: Sequence[Experiment], traces: Sequence[Traces], live: Sequence[Live] = ()
 ) -> str:
     """All of it."""
-    sections = [
-        _section(each.name, each.results.spec.title, _experiment(each), label=each.name)
-        for each in experiments
-    ]
-    sections.append(_section("layers", "Model, buffer and protocol", _layers(experiments)))
-    sections += [_section(each.name, each.spec.title, _traces(each), label=each.name) for each in traces]
-    sections += [_section(each.name, each.spec.title, live_section(each), label=each.name) for each in live]
+    experiments = sorted(experiments, key=lambda each: _place(each.name))
+    parts = _parts(experiments, traces, live)
+    sections = [_section(name, title, content(), label=name) for name, title, content in parts]
+    sections.append(_section("layers", _LAYERS, _layers(experiments)))
     body = joined(
         [
             _header(origin),
             _overview(experiments, traces, live),
             _missing(experiments, live),
-            _contents(experiments, traces, live),
+            _contents([(name, title) for name, title, _ in parts]),
             *sections,
         ]
     )
@@ -105,6 +104,18 @@ def page(
         "<title>Semcast: the papers' figures and ours</title>\n"
         f'<link rel="icon" href="data:,">\n<style>{CSS}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n'
     )
+
+
+def _parts(
+    experiments: Sequence[Experiment], traces: Sequence[Traces], live: Sequence[Live]
+) -> list[tuple[str, str, Callable[[], Markup]]]:
+    """Name, title and contents of what has a section, in the order of the first table."""
+    found: list[tuple[str, str, Callable[[], Markup]]] = [
+        (each.name, each.results.spec.title, partial(_experiment, each)) for each in experiments
+    ]
+    found += [(each.name, each.spec.title, partial(_traces, each)) for each in traces]
+    found += [(each.name, each.spec.title, partial(live_section, each)) for each in live]
+    return sorted(found, key=lambda part: _place(part[0]))
 
 
 def _header(origin: Origin) -> Markup:
@@ -271,12 +282,14 @@ def _takes(each: Experiment) -> str:
     return f" (all of it: {time})" if time else ""
 
 
-def _contents(experiments: Sequence[Experiment], traces: Sequence[Traces], live: Sequence[Live]) -> Markup:
-    entries = [(each.name, f"{each.name}: {each.results.spec.title}") for each in experiments]
-    entries.append(("layers", "Model, buffer and protocol"))
-    entries += [(each.name, f"{each.name}: {each.spec.title}") for each in traces]
-    entries += [(each.name, f"{each.name}: {each.spec.title}") for each in live]
-    return tag("nav", tag("b", "Contents"), listed(tag("a", text, href=f"#{at}") for at, text in entries))
+def _contents(named: Sequence[tuple[str, str]]) -> Markup:
+    """Links to the sections, by family, as the first table has them."""
+    found: list[Content] = []
+    for family, parts in groupby(named, key=lambda part: family_of(part[0])):
+        links = [tag("a", f"{name}: {title}", href=f"#{name}") for name, title in parts]
+        found.append(joined([tag("span", family, class_="soft"), listed(links)]))
+    found.append(tag("a", _LAYERS, href="#layers"))
+    return tag("nav", tag("b", "Contents"), listed(found))
 
 
 def _section(anchor: str, title: str, content: Markup, *, label: str = "") -> Markup:

@@ -54,7 +54,7 @@ figcaption { margin-bottom: .4rem; font-weight: 600; }
 .overview td:nth-child(4) { min-width: 15rem; }
 .overview td:nth-child(5), .overview td:nth-child(6) { font-size: .82rem; }
 @media (max-width: 800px) {
-  nav ul { columns: 1 !important; }
+  nav > ul { columns: 1 !important; }
   .overview th:nth-child(5), .overview td:nth-child(5), .overview th:nth-child(6), .overview td:nth-child(6) {
     display: none; }
   .overview td:nth-child(4) { min-width: 0; }
@@ -74,7 +74,8 @@ figcaption { margin-bottom: .4rem; font-weight: 600; }
   .stacked .word { flex: 1 0 100%; padding-bottom: 0; }
   .stacked .number { flex: 1 1 4.5rem; text-align: left; }
 }
-nav ul { columns: 2; column-gap: 2rem; margin: .3rem 0; padding-left: 1.1rem; }
+nav > ul { columns: 2; column-gap: 2rem; margin: .3rem 0; padding-left: 0; list-style: none; }
+nav ul ul { margin: 0 0 .6rem; padding-left: 1.1rem; }
 details { margin: .6rem 0; } summary { cursor: pointer; color: var(--link); }
 svg text { font: 12px system-ui, "Segoe UI", "Noto Sans", sans-serif; }
 svg text.value { font-size: 11px; }

@@ -4,8 +4,8 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from semcast.group.errors import ConfigurationError
-from semcast.pipeline.stream.options import source_options, where
-from semcast.pipeline.stream.rows import DDL
+from semcast.pipeline.stream.options import sink_options, source_options, where
+from semcast.pipeline.stream.rows import ddl
 from semcast.pipeline.stream.sink import LogBatchWriter, LogStreamWriter, check_columns
 from semcast.pipeline.stream.source import LogBatchReader, LogStreamReader
 
@@ -20,24 +20,26 @@ class SemcastDataSource(DataSource):
 
     def schema(self) -> str:
         """One row for each message of the log."""
-        return DDL
+        return ddl(keys=source_options(self.options).keys)
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: ARG002, N802
         """For `spark.readStream`."""
-        return LogStreamReader(where(self.options, source=True), source_options(self.options))
+        return LogStreamReader(where(self.options, "source"), source_options(self.options))
 
     def reader(self, schema: StructType) -> LogBatchReader:  # noqa: ARG002
         """For `spark.read`."""
-        return LogBatchReader(where(self.options, source=True), source_options(self.options))
+        return LogBatchReader(where(self.options, "source"), source_options(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LogStreamWriter:  # noqa: ARG002, N802
         """For `df.writeStream`."""
-        check_columns(schema)
-        return LogStreamWriter(where(self.options, source=False))
+        options = sink_options(self.options)
+        check_columns(schema, options)
+        return LogStreamWriter(where(self.options, "stream"), options)
 
     def writer(self, schema: StructType, overwrite: bool) -> LogBatchWriter:
         """For `df.write`."""
         if overwrite:
             raise ConfigurationError("a log is never overwritten: write with mode append")
-        check_columns(schema)
-        return LogBatchWriter(where(self.options, source=False))
+        options = sink_options(self.options)
+        check_columns(schema, options)
+        return LogBatchWriter(where(self.options, "table"), options)

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar
+from uuid import UUID
 
 import msgspec
 
 from semcast.core.ids import SECOND, Nanos
 from semcast.group.errors import ConfigurationError
 from semcast.group.settings import parse_duration
+from semcast.patterns.repeats import MAX_ROW
 from semcast.protocols.gossip.settings import MAX_FILTER
 
 _SETTINGS = ("bind", "peers", "key_file", "insecure", "config")
@@ -21,6 +23,8 @@ _SETTINGS = ("bind", "peers", "key_file", "insecure", "config")
 _SPARKS = frozenset({"path", "checkpointlocation", "queryname", "outputmode", "truncate"})
 """What Spark adds by itself."""
 
+Use = Literal["source", "stream", "table"]
+"""Who has the options: `read` and `readStream`; `writeStream`; `write`."""
 Start = int | datetime | Literal["all", "new"]
 T = TypeVar("T")
 
@@ -44,6 +48,18 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: Nanos = 0
     """So long nothing may be logged until a row without a message tells the time; 0: never."""
     fail_on_data_loss: bool = True
+    keys: bool = False
+    """Columns say which row of which query a message is, as the sink wrote it in front of the payload."""
+
+
+class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How rows become messages."""
+
+    keys: bool = False
+    """Payloads begin with a key: query, batch and row."""
+    query: UUID | None = None
+    """Of `df.write`, whose batches are numbered by the program; Spark numbers those of streams."""
+    batch: int = 0
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,14 +83,18 @@ _SOURCE = (
     "partitions",
     "heartbeat",
     "failOnDataLoss",
+    "keys",
 )
+_SINK = ("keys",)
+_TABLE = (*_SINK, "query", "batch")
+_OWN = {"source": _SOURCE, "stream": _SINK, "table": _TABLE}
 
 
-def where(options: Mapping[str, str], *, source: bool) -> Where:
-    """Which log. Raises ConfigurationError for a name that means nothing."""
+def where(options: Mapping[str, str], use: Use) -> Where:
+    """Which log. Raises ConfigurationError for a name that means nothing to who reads or writes there."""
     given = {name.lower(): value for name, value in options.items()}
     settings = {name.replace("_", ""): name for name in _SETTINGS}
-    own = (*_WHERE, *(_SOURCE if source else ()))
+    own = (*_WHERE, *_OWN[use])
     known = {name.lower(): name for name in own} | settings
     for name in sorted(given):
         if name not in _SPARKS and name.replace("_", "") not in known:
@@ -107,11 +127,39 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         "max_rows": _count(given, "maxrowspertrigger"),
         "partitions": _count(given, "partitions"),
         "heartbeat": parse_duration(given["heartbeat"], "heartbeat") if "heartbeat" in given else 0,
-        "fail_on_data_loss": _one_of(given, "failondataloss", ("true", "false"), "true") == "true",
+        "fail_on_data_loss": _yes(given, "failondataloss", "true"),
+        "keys": _yes(given, "keys"),
     }
     if len(chosen["filter"]) > MAX_FILTER:
         raise ConfigurationError(f"filter: {MAX_FILTER} characters at most")
     return SourceOptions(**chosen)
+
+
+def sink_options(options: Mapping[str, str]) -> SinkOptions:
+    """How to write. Raises ConfigurationError for a value that cannot be."""
+    given = {name.lower(): value for name, value in options.items()}
+    query = given.get("query")
+    if (query is None) != ("batch" not in given):
+        raise ConfigurationError(
+            "query and batch belong together: the UUID of what the program does, and a number that grows"
+        )
+    if query is None:
+        return SinkOptions(keys=_yes(given, "keys"))
+    try:
+        which = UUID(query)
+    except ValueError:
+        raise ConfigurationError(
+            f"query = {query!r}: a UUID is wanted, such as 1f0b1c8e-6d3f-4f0e-9c57-0c0f6e1f2a33; make one"
+            " for the program with uuid.uuid4(), and keep it"
+        ) from None
+    text = given["batch"]
+    if not text.isdecimal() or int(text) > MAX_ROW:
+        raise ConfigurationError(f"batch = {text!r}: a number of 0 or more is wanted")
+    return SinkOptions(keys=_yes(given, "keys"), query=which, batch=int(text))
+
+
+def _yes(given: Mapping[str, str], name: str, default: str = "false") -> bool:
+    return _one_of(given, name, ("true", "false"), default) == "true"
 
 
 def _start(text: str) -> Start:

@@ -13,7 +13,7 @@ from semcast.group.logclient import LogError, LogOffsetError
 from semcast.group.logpages import LogRun
 from semcast.pipeline.stream.connection import connection_to
 from semcast.pipeline.stream.options import SourceOptions, Where
-from semcast.pipeline.stream.rows import heartbeat_row, rows_of
+from semcast.pipeline.stream.rows import KEYED, SCHEMA, heartbeat_row, rows_of, with_keys
 
 _LEAST = 8192
 """Positions that are worth a task of their own."""
@@ -79,9 +79,14 @@ def read(where: Where, options: SourceOptions, partition: InputPartition) -> Ite
     in a later range.
     """
     if isinstance(partition, Beat):
-        yield heartbeat_row(partition.position, partition.at)
+        yield heartbeat_row(partition.position, partition.at, KEYED if options.keys else SCHEMA)
         return
     assert isinstance(partition, Range)
+    batches = _batches(where, options, partition)
+    yield from map(with_keys, batches) if options.keys else batches
+
+
+def _batches(where: Where, options: SourceOptions, partition: Range) -> Iterator[pa.RecordBatch]:
     runs: list[LogRun] = []
     rows = size = 0
     for run in _runs(where, options, partition):

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from semcast.core.ids import Nanos
 from semcast.group.logpages import LogRun
+from semcast.patterns.repeats import split_key
 
 SCHEMA = pa.schema(
     [
@@ -25,7 +26,23 @@ DDL = (
     " payload binary"
 )
 
+KEYED = pa.schema(
+    [
+        *SCHEMA,
+        ("query", pa.string()),
+        ("batch", pa.int64()),
+        ("partition", pa.int64()),
+        ("row", pa.int64()),
+    ]
+)
+"""With the key of each message, which is taken off its payload; null where there is none."""
+_KEYED_DDL = ", query string, batch bigint, partition bigint, row bigint"
 _MICRO = 1000
+
+
+def ddl(*, keys: bool = False) -> str:
+    """The columns, as Spark takes them."""
+    return DDL + (_KEYED_DDL if keys else "")
 
 
 def rows_of(runs: Sequence[LogRun], mode: Literal["log", "latest"] = "log") -> pa.RecordBatch:
@@ -73,9 +90,24 @@ def _latest(keys: Iterable[tuple[object, str | None]]) -> list[int]:
     return sorted([*events, *last.values()])
 
 
-def heartbeat_row(position: int, at: Nanos) -> pa.RecordBatch:
+def with_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with the keys of payloads in columns. A payload without a key stays whole."""
+    keys, rests = [], []
+    for payload in batch.column("payload").to_pylist():
+        key, rest = split_key(payload)
+        keys.append(key)
+        rests.append(rest)
+    columns = dict(zip(SCHEMA.names, batch.columns, strict=True))
+    columns["payload"] = pa.array(rests, pa.binary())
+    columns["query"] = pa.array([None if key is None else str(key.query) for key in keys], pa.string())
+    for name in ("batch", "partition", "row"):
+        columns[name] = pa.array([None if key is None else getattr(key, name) for key in keys], pa.int64())
+    return pa.RecordBatch.from_pydict(columns, schema=KEYED)
+
+
+def heartbeat_row(position: int, at: Nanos, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
     """A row without a message: nothing that comes later is older than this time."""
-    columns = {name: pa.nulls(1, SCHEMA.field(name).type) for name in SCHEMA.names}
+    columns = {name: pa.nulls(1, schema.field(name).type) for name in schema.names}
     columns["position"] = pa.array([position])
     columns["at"] = _times(np.array([at // _MICRO]))
-    return pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
+    return pa.RecordBatch.from_pydict(columns, schema=schema)

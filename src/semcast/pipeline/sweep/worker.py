@@ -81,7 +81,7 @@ def _run(function: Function, cell: Cell, timeout: float) -> tuple[str, str | Non
             result = function(cell)
         _check(result, cell)
     except Expired:
-        return TIMEOUT, f"not done after {timeout:g} s", {}
+        return TIMEOUT, f"not done after {timeout:g} s (--timeout allows more)", {}
     except BaseException as error:  # whatever a cell does, the others go on
         return FAILED, _told(error), {}
     return OK, None, result

@@ -283,12 +283,16 @@ class Admission:
 
     def _tell_untold(self, member: MemberId, row: Row, told: set[MemberId]) -> None:
         """Streams that the session has never heard of, and is owed."""
-        untold = []
-        for sender, stream in sorted(self._books.streams.items()):
-            if sender not in told and row.through.get(sender, 0) < stream.logged:
-                untold.append((sender, stream.logged))
-                if stream.last is not None:
-                    self._out.send(member, closed(stream))
+        streams, through = self._books.streams, row.through.get
+        untold = [
+            (sender, stream.logged)
+            for sender, stream in streams.items()
+            if through(sender, 0) < stream.logged and sender not in told
+        ]
+        untold.sort()
+        for sender, _ in untold:
+            if streams[sender].last is not None:
+                self._out.send(member, closed(streams[sender]))
         for part in entries(untold):
             if part:
                 self._out.send(member, Logged(self._books.log, part))

@@ -175,20 +175,18 @@ class GossipBuffer:
 
     def _let_go(self, batch: Batch) -> None:
         """Messages that are old enough leave, as far as they are logged."""
-        sender = batch.sender
+        sender, count, logged = batch.sender, len(batch.payloads), self._logged
         kept = self._kept.get(sender)
         if kept is None or kept.messages.at(batch.first) is not batch:
             return
-        if not self._is_logged(sender, batch.last):
+        last = batch.first + count - 1
+        if logged is not None and logged.get(sender, 0) < last and sender not in self._over:
             self._old.setdefault(sender, []).append(batch)
             return
         kept.drop(batch)
-        self._count -= len(batch.payloads)
+        self._count -= count
         if not len(kept.messages):
             del self._kept[sender]
-
-    def _is_logged(self, sender: MemberId, seq: int) -> bool:
-        return self._logged is None or self._logged.get(sender, 0) >= seq or sender in self._over
 
     def intervals(self) -> list[tuple[MemberId, list[Span]]]:
         """What is kept, as a digest has it."""

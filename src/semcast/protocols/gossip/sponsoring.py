@@ -159,6 +159,8 @@ class Sponsoring:
 
     def bound(self, stream: MemberId, through: int) -> int:
         """As much of what the program is through with as may be acknowledged."""
+        if not self._newcomers:
+            return through
         bounds = [each.after.get(stream, 0) for each in self._newcomers.values() if self._owes(each)]
         return min([through, *bounds])
 
