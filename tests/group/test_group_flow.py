@@ -84,6 +84,26 @@ def test_nor_does_a_lone_one_stop(settings: dict[str, Any]) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("settings", STACKS, ids=stack)
+def test_what_had_to_wait_leaves_together_with_what_follows(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each message for which a program had waited left as a call of its own, in a frame of its own."""
+
+    async def test(name: str) -> None:
+        async with members(name, "a", **settings) as (a,):
+            alone: list[Any] = []
+            monkeypatch.setattr(a._room, "open_for_one", lambda _payload: False)  # as where others go first
+            monkeypatch.setattr(a._drafts, "_hand_over", alone.append)
+            first = await a.send(b"1")
+            second = a.try_send(b"2")
+            assert second is not None
+            assert (second.seq - first.seq, alone) == (1, [])
+            assert await count(a, 2) == 2
+
+    run(test)
+
+
 def test_a_blocking_one_does_not_stop_either() -> None:
     with blocking.join(f"flow {token_hex(6)}") as group:
         for number in range(12_000):

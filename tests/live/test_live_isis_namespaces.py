@@ -67,7 +67,7 @@ def test_who_is_cut_off_comes_back_and_the_recording_holds(tmp_path: Path) -> No
         assert verdicts[name].status is Status.HOLDS
 
 
-@pytest.mark.parametrize("policy", ["conservative", "full", "blocks"])
+@pytest.mark.parametrize("policy", ["conservative", "full", "blocks", "epochs"])
 def test_clients_and_a_server_are_cut_off_and_come_back(tmp_path: Path, policy: str) -> None:
     """c is a server, y a client; the others go on without them, and everybody is there again afterwards."""
     keys, records = _keys(tmp_path), tmp_path / "records"

@@ -16,6 +16,8 @@ class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Timer(enum.Enum):
     """Base of each protocol's closed set of timers."""
 
+    __hash__ = object.__hash__  # there is one of each: much quicker than by its name
+
 
 class Reach(enum.Enum):
     """How far a frame goes that is not for one member."""

@@ -70,7 +70,9 @@ class Drafts:
         order: Order,
         ticket: Ticket | None = None,
     ) -> MessageId:
-        """One message, with what it says about others."""
+        """One message, with what it says about others. Plain ones leave together, also after waiting."""
+        if item is None and items is None and obsoletes is None and order == "agreed" and ticket is None:
+            return self.plain(payload)
         if (item is not None) + (items is not None) + (obsoletes is not None) > 1:
             raise ValueError("pass only one of item=, items=, obsoletes=")
         note = None if obsoletes is None else Enumeration(_ids(obsoletes))

@@ -223,9 +223,14 @@ class Errands:
 
     def post(self, seat: Seat, sends: Sequence[tuple[Dest, Frame]]) -> None:
         """Frames of a group: those for all go to its members, and to nobody else in the domain."""
-        out, number = self._domain.out.sends, seat.number
+        out, number, stream = self._domain.out.sends, seat.number, seat.member.stream
+        current = 0 if stream is None else stream.view().id
         for dest, frame in sends:
-            to = self._members(seat, frame) if dest is None else dest
+            to = dest
+            if type(frame) is InView and dest is None and frame.view == current:
+                to = seat.others  # most of them, and nothing has to be looked up
+            elif dest is None:
+                to = self._members(seat, frame)
             if to != ():
                 out.append((to, InGroup(number, frame)))  # type: ignore[arg-type]
 

@@ -1,12 +1,14 @@
 """Virtual synchrony as one group of a domain: its messages are lined up with those of the other groups."""
 
+from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from semcast.core.events import ViewChange as Installed
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
 from semcast.protocols.isis.order import DomainOrder
+from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.vsync.changes import Change
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
@@ -17,6 +19,18 @@ from semcast.protocols.vsync.stream import ViewStream
 
 if TYPE_CHECKING:
     from semcast.protocols.isis.seat import Seat
+
+
+class Unbounded(Backlog):
+    """What waits for the program in a group of a domain: credit bounds it, so nothing is counted here."""
+
+    def fits(self, count: int, size: int) -> bool:  # noqa: ARG002
+        """There is always room."""
+        return True
+
+    def over(self) -> bool:
+        """Nobody is told to stop."""
+        return False
 
 
 class GroupMember(VirtualSynchrony):
@@ -30,6 +44,8 @@ class GroupMember(VirtualSynchrony):
         seat: of the process in the group.
     """
 
+    backlog_kind: ClassVar[type[Backlog]] = Unbounded
+
     def __init__(self, me: MemberId, settings: VsyncSettings, rng: Random, out: Outbox, seat: "Seat") -> None:
         super().__init__(me, settings, rng, out)
         self.untold = False
@@ -39,6 +55,16 @@ class GroupMember(VirtualSynchrony):
 
     def _domain_order(self, lines: Lines, view: int, position: int) -> DomainOrder:
         return self._seat.order_of(lines, view, position)
+
+    def multicast_plain(self, now: Nanos, payloads: Sequence[bytes], sizes: Sequence[int]) -> int:
+        """Multicast messages without annotations; who asks has measured them."""
+        stream = self._open_stream()
+        if stream is None:
+            return 0
+        self.backlog.look(now)
+        taken = stream.multicast_measured(now, payloads, sizes)
+        self._after_multicast(now, stream)
+        return taken
 
     def _begin(self, now: Nanos, welcome: Welcome, event: Installed) -> None:
         """The seat has to know who comes along from the view before."""
@@ -93,8 +119,11 @@ class GroupMember(VirtualSynchrony):
         return over or not first.announced
 
     def room_freed(self, now: Nanos) -> None:
-        """The program was given something."""
-        self._room_freed(now)
+        """The program was given something. That admits nothing, but what is missing may be asked for."""
+        stream = self.stream
+        if stream is not None and not self._is_out:
+            stream.exchange.room_freed(now)
+            self._pump(stream)
 
     def settle_order(self, now: Nanos, stream: ViewStream) -> None:
         """The order of the current view has something to do."""

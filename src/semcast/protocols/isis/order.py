@@ -13,6 +13,7 @@ from semcast.protocols.isis.client_frames import is_about, read_about
 from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.stamps import Ending, Foreign, Head, Times, merge
 from semcast.protocols.isis.total import is_said, read_said
+from semcast.protocols.vsync.causes import Causes
 from semcast.protocols.vsync.changes import report_of
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import CausalOrder, Lines
@@ -182,7 +183,11 @@ class DomainOrder(CausalOrder):
         """Messages were queued; what is for the order alone is not for the program."""
         rest = self._heed_head(rank, part) if part.head else part
         if rest is not None:
-            super().accept(rank, rest)
+            self._hand_on(rest)
+
+    def keep_causes(self, causes: Causes) -> bool:  # noqa: ARG002
+        """A domain records what comes before a message by itself."""
+        return False
 
     def _heed_head(self, rank: int, part: Batch) -> Batch | None:
         """What messages say besides their payloads; returns what of them is for the program."""

@@ -33,9 +33,12 @@ class Cast(msgspec.Struct, gc=False):
     number: int
     payloads: Sequence[bytes]
     items: Sequence[str] | None
+    sizes: list[int]
+    """Bytes of each."""
     size: int
+    """Of all."""
     largest: int
-    """Bytes of the largest."""
+    """Of the largest."""
     marked: bool = False
     """Whether they belong to calls."""
     ordered: bool = False
@@ -66,13 +69,12 @@ class LeaveWish(msgspec.Struct, frozen=True, gc=False):
 Wish = Cast | Letter | LeaveWish
 
 
-def measured(payloads: Sequence[bytes]) -> tuple[int, int]:
+def measured(sizes: list[int]) -> tuple[int, int]:
     """Bytes of all messages, and of the largest; quick where they are of one size.
 
-    >>> measured([b"12", b"34"]), measured([b"1", b"234"])
+    >>> measured([2, 2]), measured([1, 3])
     ((4, 2), (4, 3))
     """
-    sizes = list(map(len, payloads))
     first = sizes[0]
     return (first * len(sizes), first) if sizes.count(first) == len(sizes) else (sum(sizes), max(sizes))
 
@@ -183,12 +185,13 @@ class Program:
 
     def left(self, cast: Cast, count: int, seat: Receiver, last: int) -> None:
         """So many messages of the first wish left, the last of them with this number in its group."""
-        gone = cast.size if count == len(cast.payloads) else sum(map(len, cast.payloads[:count]))
+        gone = cast.size if count == len(cast.payloads) else sum(cast.sizes[:count])
         self._waiting -= count
         self._waiting_bytes -= gone
         heappush(self._open, (cast.number + count - 1, last, seat))
         cast.number += count
         cast.payloads = cast.payloads[count:]
+        cast.sizes = cast.sizes[count:]
         cast.items = None if cast.items is None else cast.items[count:]
         cast.size -= gone
         if not cast.payloads:

@@ -68,6 +68,7 @@ class Seat:
     farewells = 0
     """So many reports still go to those who are not in this view any more, too: they wait to hear that it
     stands."""
+    _taken_by_others: int | None = None  # own messages up to here; None if that is to be found out
     member_kind: ClassVar[type[GroupMember]] = GroupMember
     numbering_kind: ClassVar[type[Numbering]] = Numbering
 
@@ -269,6 +270,7 @@ class Seat:
             member: dict(base) if member in joined or member not in self.taken else self.taken[member]
             for member in members
         }
+        self._taken_by_others = None
         self.here = {
             member: base[member] if old is None or member in joined else self.here.get(member, 0)
             for member in members
@@ -358,19 +360,21 @@ class Seat:
         for sender, count, queued in zip(stream.members, upto, stream.queued, strict=True):
             if known.get(sender, 0) < count <= queued + stream.reach:
                 known[sender] = count
+        self._taken_by_others = None
+
+    def taken_by_others(self) -> int:
+        """Own messages up to here were taken by the programs of all others, if there are any."""
+        if self._taken_by_others is None:
+            me = self.me
+            self._taken_by_others = min([self.taken[member].get(me, 0) for member in self.others])
+        return self._taken_by_others
 
     def untaken(self) -> int:
         """Own messages that some program has not taken."""
         stream = self.member.stream
-        if stream is None:
+        if stream is None or not self.others:
             return 0
-        me = self.me
-        least = min(
-            (self.taken[member].get(me, 0) for member in stream.members if member != me), default=None
-        )
-        sent = stream.queued[stream.rank]
-        if least is None:
-            return 0
+        least, sent = self.taken_by_others(), stream.queued[stream.rank]
         if self.turns.own_said and self.turns.own_said[0] <= least:
             del self.turns.own_said[: bisect_right(self.turns.own_said, least)]
         return max(0, sent - least - len(self.turns.own_said))
@@ -383,10 +387,9 @@ class Seat:
         stream = self.member.stream
         if stream is None or self.member.is_out:
             return stream is None or self.leaving
-        me = self.me
-        return self.here.get(me, 0) >= seq and all(
-            self.taken[member].get(me, 0) >= seq for member in stream.members if member != me
-        )
+        if self.here.get(self.me, 0) < seq:
+            return False
+        return not self.others or self.taken_by_others() >= seq
 
     def slow(self) -> list[MemberId]:
         """Whose programs have not taken all own messages."""

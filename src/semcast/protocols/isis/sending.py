@@ -280,9 +280,11 @@ class Sending:
         member, room, most = seat.member, self.room(seat), seat.frame_bytes
         large = None
         if cast.largest > most:
-            large = next((at for at, each in enumerate(cast.payloads) if len(each) > most), None)
+            large = next((at for at, size in enumerate(cast.sizes) if size > most), None)
         count = min(room, len(cast.payloads) if large is None else max(large, 1))
-        payloads = cast.payloads if count == len(cast.payloads) else cast.payloads[:count]
+        payloads, sizes = cast.payloads, cast.sizes
+        if count < len(payloads):
+            payloads, sizes = payloads[:count], sizes[:count]
         self._number = cast.number
         self._domain.policy.sends(seat)
         seat.number_run(cast.number, cut=large == 0)
@@ -295,7 +297,7 @@ class Sending:
         elif cast.ordered:
             taken = member.multicast_each(now, payloads, [ORDERED] * count)
         elif cast.items is None:
-            taken = member.multicast(now, payloads)
+            taken = member.multicast_plain(now, payloads, sizes)
         else:
             taken = member.multicast_each(now, payloads, [Item(item) for item in cast.items[:count]])
         stream = member.stream

@@ -233,11 +233,13 @@ class Isis(Stack):
             raise Refused("at least one message, and an item for each or for none")
         if ordered and (items is not None or marked):
             raise Refused("what has a place in the order of the domain replaces nothing, so it has no item")
-        size, largest = measured(payloads)
+        sizes = list(map(len, payloads))
+        size, largest = measured(sizes)
         if size > self.settings.run_bytes:
             raise Refused(f"a run of more than {self.settings.run_bytes} bytes")
         first = self.program.number(len(payloads))
-        self.program.wish(Cast(group, first, list(payloads), items, size, largest, marked, ordered, to))
+        cast = Cast(group, first, list(payloads), items, sizes, size, largest, marked, ordered, to)
+        self.program.wish(cast)
         return first
 
     def _check_seat(self, seat: Seat, items: bool, *, ordered: bool, to: MemberId | None) -> None:

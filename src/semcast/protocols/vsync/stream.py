@@ -168,6 +168,16 @@ class ViewStream:
             self.exchange.refuse()
             return 0
         sizes = self.exchange.check(payloads, annotation, safe=safe)
+        return self.multicast_measured(now, payloads, sizes, annotation)
+
+    def multicast_measured(
+        self,
+        now: Nanos,
+        payloads: Sequence[bytes],
+        sizes: Sequence[int],
+        annotation: Annotation | None = None,
+    ) -> int:
+        """The same in an open view, with the size of each message."""
         if sum(sizes) > self.settings.max_message < max(sizes):
             taken = self._multicast_large(payloads, annotation)
         else:
