@@ -37,8 +37,9 @@ KEY_BYTES = _HEAD.size
 """That a key takes in front of a payload."""
 _BATCH_AT, _ROW_AT, _SIGN = 20, 32, 127
 """Where numbers of 63 bits begin, and how."""
-_NO_PARTITION = (1 << 32) - 1
-MAX_PARTITION = _NO_PARTITION - 1
+NO_PARTITION = (1 << 32) - 1
+"""In a key of a row that has none."""
+MAX_PARTITION = NO_PARTITION - 1
 MAX_ROW = (1 << 63) - 1
 """Of batches, too."""
 _CHUNK = 2048
@@ -76,7 +77,7 @@ def key_head(query: UUID, batch: int, partition: int | None) -> bytes:
     """What the keys of all rows of a partition begin with; a row's number follows."""
     if not 0 <= batch <= MAX_ROW or not 0 <= (partition or 0) <= MAX_PARTITION:
         raise ValueError(f"batch {batch}, partition {partition}: too large for a key, or less than 0")
-    which = _NO_PARTITION if partition is None else partition
+    which = NO_PARTITION if partition is None else partition
     return _HEAD.pack(_MAGIC, _VERSION, query.bytes, batch, which, 0)[:-8]
 
 
@@ -98,7 +99,7 @@ def split_key(payload: bytes) -> tuple[RowKey | None, bytes]:
     if key_problem(payload):
         return None, payload
     _, _, query, batch, partition, row = _HEAD.unpack_from(payload)
-    where = None if partition == _NO_PARTITION else partition
+    where = None if partition == NO_PARTITION else partition
     return RowKey(UUID(bytes=query), batch, row, where), payload[KEY_BYTES:]
 
 
