@@ -215,6 +215,7 @@ MUTANTS["rpbcast"] = {
     "forgets-unlogged": Mutant(gossip.ForgetsUnlogged),
     "at-most-once-from-logger": Mutant(gossip.AtMostOnceFromLogger),
     "answers-to-the-former": Mutant(gossip.AnswersToTheFormer, by_chance=False),
+    "leaves-its-session-behind": Mutant(gossip.LeavesItsSessionBehind, by_chance=False),
     "no-freeze": Mutant(gossip.NoFreeze, by_chance=False),
     "closed-sender-goes-on": Mutant(gossip.ClosedSenderGoesOn),
     "fences-who-leaves": Mutant(gossip.FencesWhoLeaves, by_chance=False),
