@@ -1,5 +1,7 @@
 """Several loggers: what they share, promise each other, and decide (ours; Sun 2000 has one)."""
 
+from functools import partial
+
 import pytest
 from tests.protocols.severallab import LOGGERS, SHORT, Several
 
@@ -8,7 +10,18 @@ from semcast.core.ids import MILLISECOND, SECOND
 from semcast.lab.disk import Disk
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
-from semcast.protocols.gossip.frames import Closed, Heard, Holding, Join, Past, Seek, Share, Shared, Sought
+from semcast.protocols.gossip.frames import (
+    Closed,
+    Gossip,
+    Heard,
+    Holding,
+    Join,
+    Past,
+    Seek,
+    Share,
+    Shared,
+    Sought,
+)
 from semcast.sim.mutants import MUTANTS
 
 
@@ -204,6 +217,56 @@ def test_a_lost_disk_does_not_close_a_stream_again() -> None:
     assert isinstance(stack, Logger)
     assert stack.books.streams[MemberId("p")].last == 2
     assert sorted(stack.books.streams[MemberId("p")].messages) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [None, "leaves-ends-in-part"])
+def test_the_rest_of_a_stream_that_ended_is_found_or_given_up_after_a_disk_is_lost(kind: str | None) -> None:
+    """k closed it, and lost its disk before l had copied all: r has the second message, nobody the third."""
+    lab = Several(logger=mutant(kind) if kind else Logger, homes={"r": "k"}, gc_rounds=1000)
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    for payload, heard in (b"2", "kr"), (b"3", "k"):
+        lab.carries = partial(_carries_data, heard)
+        lab.seats["p"].multicast(payload)
+        lab.run(SHORT)
+    lab.fail("p")
+    lab.run(SECOND)
+    assert [note.seq for note in lab.notes("l", "closed")] == [3]
+    assert lab.got("r") == [b"1", b"2"]
+    lab.lose_disk("k")
+    lab.carries = lambda *_: True
+    lab.restart("k")
+    lab.run(2 * SECOND)
+    for name in "qr":
+        assert lab.got(name) == ([b"1", b"2"] if name == "r" or kind is None else [b"1"])
+        assert [note.seq for note in lab.notes(name, "lost")] == ([3] if kind is None else [])
+
+
+def _carries_data(dests: str, source: str, dest: str, frame: Frame) -> bool:
+    return not isinstance(frame, Data) or (source == "p" and dest in dests)
+
+
+@pytest.mark.parametrize("kind", [None, "new-log-asks-nobody"])
+def test_a_new_log_says_what_there_is_of_a_stream_once_sessions_had_time_to_report(kind: str | None) -> None:
+    """l alone had the message on disk, and q delivered it: k must not close the stream without it."""
+    logger = mutant(kind) if kind else Logger
+    lab = Several(logger=logger, homes={"p": "l", "r": "k"}, gc_rounds=1000)
+    lab.run(SHORT)
+    there = {"l", "p", "q"}
+    lab.carries = lambda source, dest, _frame: (source in there) == (dest in there)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    assert lab.got("q") == [b"1"]
+    lab.fail("p")
+    lab.lose_disk("l")
+    lab.run(SHORT)
+    lab.carries = lambda source, dest, frame: (source, dest) != ("q", "l") or not isinstance(frame, Gossip)
+    lab.restart("l")
+    lab.run(SECOND)
+    ends = {note.seq for name in LOGGERS for note in lab.notes(name, "closed")}
+    assert ends == ({1} if kind is None else {0})
+    assert lab.got("r") == ([b"1"] if kind is None else [])
 
 
 def test_what_was_said_of_the_end_is_asked_for_again() -> None:

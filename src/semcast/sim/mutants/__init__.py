@@ -164,6 +164,8 @@ _LOGGERS: dict[str, Mutant] = {
     "closes-twice-differently": Mutant(logger=gossip_loggers.ClosesTwiceDifferently, by_chance=False),
     "closed-before-synced": Mutant(logger=gossip_loggers.ClosedBeforeSynced, by_chance=False),
     "closes-while-cut-off": Mutant(logger=gossip_loggers.ClosesWhileCutOff, by_chance=False),
+    "leaves-ends-in-part": Mutant(logger=gossip_loggers.LeavesEndsInPart, by_chance=False),
+    "new-log-asks-nobody": Mutant(logger=gossip_loggers.NewLogAsksNobody, by_chance=False),
     "forgets-alone": Mutant(logger=gossip_loggers.ForgetsAlone, by_chance=False),
     "forgotten-comes-back": Mutant(logger=gossip_loggers.ForgottenComesBack),
     "forgotten-awaited": Mutant(logger=gossip_loggers.ForgottenAwaited),
