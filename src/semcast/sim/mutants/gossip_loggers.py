@@ -501,3 +501,21 @@ class ClosesWhileCutOff(Logger):
     """Hears nobody, takes everybody for silent, and closes streams without those whom it cannot ask."""
 
     departing_kind = _Deaf
+
+
+class _Content(Ending):
+    def _look_for_the_rest(self) -> None:
+        """Others have it, or they have not."""
+
+
+class LeavesEndsInPart(Logger):
+    """Takes a stream that ended for whole, though the disk is lost that had what others had not copied."""
+
+    ending_kind = _Content
+
+
+class NewLogAsksNobody(Logger):
+    """Says at once what there is of a stream, though nobody knows yet whose sessions its lost disk had."""
+
+    def _wait_for_reports(self, now: Nanos) -> None:
+        self.retaining.wait_for_reports(now)
