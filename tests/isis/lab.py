@@ -86,12 +86,21 @@ class Lab:
     # What happens
 
     def send(
-        self, letter: str, group: str, name: str, *, ordered: bool = False, to: str | None = None
+        self,
+        letter: str,
+        group: str,
+        name: str,
+        *,
+        ordered: bool = False,
+        to: str | None = None,
+        item: str | None = None,
     ) -> None:
         """A program sends a message."""
         process = self.at[letter]
         client = None if to is None else MemberId(to)
-        self._names[letter, process.cast(group, [name.encode()], ordered=ordered, to=client)] = name
+        items = None if item is None else [item]
+        number = process.cast(group, [name.encode()], items, ordered=ordered, to=client)
+        self._names[letter, number] = name
         process.settle(self.now)
         self._drain(letter)
 

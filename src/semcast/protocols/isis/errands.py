@@ -200,8 +200,9 @@ class Errands:
         """Say what the program here has taken: to one member, or to all."""
         stream = seat.member.stream
         if stream is not None:
-            upto = [seat.here[member] for member in stream.members]
-            frame = Taken(stream.view().id, upto, seat.told_of.get(seat.me, 0))
+            told = seat.taking.told_of.get(seat.me, 0)
+            upto = [seat.taking.here[member] for member in stream.members]
+            frame = Taken(stream.view().id, upto, told, seat.taking.uncertain(stream.members))
             self.post(seat, [(whom, frame)])
 
     def _ask(self, now: Nanos) -> None:
@@ -213,7 +214,7 @@ class Errands:
             if stream is not None:
                 wanted = TakenWanted(stream.view().id)
                 flushes = domain.program.flushes or (seat.serving is not None and seat.serving.flushes())
-                asked = members_of(seat) if flushes else seat.slow()
+                asked = members_of(seat) if flushes else seat.behind()
                 self.post(seat, [(member, wanted) for member in asked if member != seat.me])
         self._advance(now, again=True)
         for group, member, frame in domain.departures.wanted(now):

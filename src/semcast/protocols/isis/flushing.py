@@ -18,7 +18,7 @@ class Snapshot(NamedTuple):
     counts: dict[MemberId, int]
 
     def taken_by(self, members: Iterable[MemberId]) -> bool:
-        """Whether the programs of these members have come as far.
+        """Whether the programs of these members have come as far. A replacement counts once it is taken.
 
         Who has been told of a later view has taken all that came before it. Only if this process is in a
         later view, too: else that view may be without it, and what it sent is lost.
@@ -27,14 +27,10 @@ class Snapshot(NamedTuple):
         stream = seat.member.stream
         over = stream is not None and stream.view().id > view
         return all(
-            (over and seat.told_of.get(member, 0) > view)
-            or all(_taken(seat, member).get(sender, 0) >= count for sender, count in counts.items())
+            (over and seat.taking.told_of.get(member, 0) > view)
+            or all(seat.taking.certain(member, sender) >= count for sender, count in counts.items())
             for member in members
         )
-
-
-def _taken(seat: Seat, member: MemberId) -> dict[MemberId, int]:
-    return seat.here if member == seat.me else seat.taken[member]
 
 
 class Flush:

@@ -126,7 +126,8 @@ class Reception:
         elif isinstance(frame, TakenWanted):
             self._domain.errands.tell(seat, source)
         elif frame.view == stream.view().id:
-            seat.hears_taken(source, frame.upto, frame.told)
+            most = [count + stream.reach for count in stream.queued]
+            seat.taking.hears(source, frame, stream.members, most)
 
     def advance(self, now: Nanos, seat: Seat, number: int) -> None:
         """Of the holder of a group: say this number there, for somebody waits for it."""

@@ -1,0 +1,83 @@
+"""What a flush waits for where messages are replaced (1991, 7.3; rule 11)."""
+
+from tests.isis.lab import Lab
+
+from semcast.core.ids import MemberId
+from semcast.protocols.isis import Policy
+from semcast.protocols.isis.frames import Taken
+from semcast.protocols.isis.replaced import Replaced
+from semcast.protocols.isis.taking import Taking
+from semcast.sim.isis_programs import DomainProcess
+from semcast.sim.mutants import isis as mutants
+
+
+def _replaced(kind: type[DomainProcess] = DomainProcess) -> list[bool]:
+    """q was given what p sent before its flush, or purged it; the replacement waits for a cause in c.
+
+    Returns whether the flush has returned before q is given the replacement, and after.
+    """
+    lab = Lab({"a": "pq", "b": "pq", "c": "pq"}, Policy.FULL, kind, resilience="0")
+    process = lab.at["p"]
+    lab.hold(lambda _source, dest, group, carries: dest == "q" and group in "bc" and carries)
+    lab.send("p", "b", "cause of old")
+    lab.send("p", "a", "old", item="x")
+    lab.send("p", "a", "plain")
+    process.flush()
+    process.settle(lab.now)
+    lab.send("p", "c", "cause of new")
+    lab.send("p", "a", "new", item="x")
+    lab.run(5)
+    assert lab.given["q"] == []
+    lab.let(lambda _source, dest, group, carries: dest == "q" and group == "c" and carries)
+    lab.run(500)
+    assert lab.given["q"] == ["cause of old", "plain"], "old was purged, and new waits"
+    found = [not process.program.flushes]
+    lab.release()
+    lab.run(500)
+    assert lab.given["q"] == ["cause of old", "plain", "cause of new", "new"]
+    return [*found, not process.program.flushes]
+
+
+def test_a_flush_waits_for_what_replaces_a_purged_message() -> None:
+    """Seed 600122 (conservative): it returned although neither the message nor its replacement was given."""
+    assert _replaced() == [False, True]
+    assert _replaced(mutants.FlushedBeforeReplacements) == [True, True]
+
+
+def test_a_replacement_that_is_replaced_itself_stands_for_both() -> None:
+    replaced = Replaced()
+    replaced.purged(1, by=3)
+    replaced.purged(3, by=6)
+    replaced.purged(4, by=5)
+    assert replaced.certain(2) == replaced.certain(5) == 0
+    assert replaced.certain(6) == 6
+    assert not replaced
+
+
+def test_what_was_skipped_waits_for_all_that_may_replace_it() -> None:
+    """Who purged it elsewhere says only which messages it knew of."""
+    replaced = Replaced()
+    replaced.skipped(2, upto=4)
+    assert [replaced.certain(taken) for taken in (1, 3)] == [1, 1]
+    replaced.purged(4, by=6)
+    assert replaced.certain(5) == 1, "4 may be what replaces 2, and is replaced by 6"
+    assert replaced.certain(6) == 6
+    assert not replaced
+
+
+def test_reports_of_what_was_taken_may_overtake_each_other() -> None:
+    p, q = MemberId("p"), MemberId("q")
+    taking = Taking(p)
+    taking.begins((p, q), {p, q}, {p: 0, q: 0}, first=True)
+    taking.took(p, 9)
+
+    def hear(frame: Taken) -> tuple[int, int]:
+        taking.hears(q, frame, (p, q), (20, 20))
+        return taking.by(q), taking.certain(q, p)
+
+    assert hear(Taken(1, [5, 0], 1, [(0, 3)])) == (5, 3)
+    assert not taking.by_all(4)
+    assert hear(Taken(1, [4, 0], 1)) == (5, 3), "an older one says nothing new"
+    assert hear(Taken(1, [6, 0], 1)) == (6, 6)
+    assert taking.by_all(6)
+    assert hear(Taken(1, [5, 0], 1, [(0, 3)])) == (6, 6)
