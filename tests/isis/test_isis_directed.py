@@ -367,9 +367,7 @@ def test_a_purged_message_hands_on_what_it_says_of_other_groups(
     order.lined_up(batch_of(sender, 2, [b"later"]))
     assert list(tickets[0].others) == others
     taking.here[sender] = 8
-    assert taking.certain(me, sender) == (0 if kind is DomainOrder else 8), (
-        "the ninth may replace it"
-    )
+    assert taking.certain(me, sender) == (0 if kind is DomainOrder else 8), "the ninth may replace it"
 
 
 def test_messages_in_a_row_have_one_place_in_the_line() -> None:
