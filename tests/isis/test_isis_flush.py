@@ -81,3 +81,37 @@ def test_reports_of_what_was_taken_may_overtake_each_other() -> None:
     assert hear(Taken(1, [6, 0], 1)) == (6, 6)
     assert taking.by_all(6)
     assert hear(Taken(1, [5, 0], 1, [(0, 3)])) == (6, 6)
+
+
+def _after_a_view(kind: type[DomainProcess] = DomainProcess) -> list[bool]:
+    """p was given what q still waits to be given, in a view that is over for p; then p flushes.
+
+    Returns whether the flush has returned before q is given it, and after.
+    """
+    lab = Lab({"a": "pqr", "b": "qr"}, Policy.FULL, kind, others="s", resilience="0")
+    lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "b" and carries)
+    lab.send("r", "b", "cause")
+    lab.send("r", "a", "news")
+    lab.run(5)
+    lab.join("s", "a")
+    lab.run(300)
+    assert lab.given["p"] == ["news"]
+    assert lab.given["q"] == []
+    assert (lab.views["p"], lab.views["q"]) == (2, 2), (
+        "q was not told of the second view of a"
+    )
+    process = lab.at["p"]
+    process.flush()
+    process.settle(lab.now)
+    lab.run(300)
+    found = [not process.program.flushes]
+    lab.release()
+    lab.run(500)
+    assert lab.given["q"] == ["cause", "news"]
+    return [*found, not process.program.flushes]
+
+
+def test_a_flush_waits_for_what_was_given_in_an_earlier_view() -> None:
+    """Seed 720057 (conservative): nothing had been given in the view in which it was asked for."""
+    assert _after_a_view() == [False, True]
+    assert _after_a_view(mutants.FlushedForOneView) == [True, True]

@@ -1,7 +1,7 @@
 """What a flush of the program waits for (1991, 7.3): all members are given what it sent or was given."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from semcast.core.ids import MemberId
 from semcast.protocols.isis.seat import Seat
@@ -28,9 +28,16 @@ class Snapshot(NamedTuple):
         over = stream is not None and stream.view().id > view
         return all(
             (over and seat.taking.told_of.get(member, 0) > view)
-            or all(seat.taking.certain(member, sender) >= count for sender, count in counts.items())
+            or (
+                self.up_to_date(member)
+                and all(seat.taking.certain(member, sender) >= count for sender, count in counts.items())
+            )
             for member in members
         )
+
+    def up_to_date(self, member: MemberId) -> bool:
+        """Whether the program of a member has all of the views before: this one had that, too."""
+        return self.seat.taking.told_of.get(member, 0) >= self.view
 
 
 class Flush:
@@ -42,6 +49,8 @@ class Flush:
         visits: those that it is a client of. Only servers know what they have taken: its contact is asked.
     """
 
+    snapshot_kind: ClassVar[type[Snapshot]] = Snapshot
+
     def __init__(self, number: int, seats: Iterable[Seat], visits: Iterable["ClientSeat"]) -> None:
         self.number = number
         self._snapshots: list[Snapshot] = []
@@ -49,7 +58,7 @@ class Flush:
             stream, time = seat.entered, seat.time()
             if stream is not None and time is not None:
                 counts = {stream.members[rank]: count for rank, count in time.counts.items()}
-                self._snapshots.append(Snapshot(seat, time.view, counts))
+                self._snapshots.append(self.snapshot_kind(seat, time.view, counts))
         self._asked = [(visit, visit.ask_to_flush()) for visit in visits]
 
     def taken_by_all(self, _seq: int) -> bool:

@@ -7,7 +7,7 @@ from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.isis.arrivals import Arrivals, DirectTicket, Source
 from semcast.protocols.isis.clients import ClientSeat
 from semcast.protocols.isis.directs import Directs
-from semcast.protocols.isis.flushing import Flush
+from semcast.protocols.isis.flushing import Flush, Snapshot
 from semcast.protocols.isis.giving import Giving
 from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.numbering import Numbering
@@ -256,6 +256,21 @@ class FlushedWhenSent(DomainProcess):
     flush_kind = _HastyFlush
 
 
+class _ShortSighted(Snapshot):
+    def up_to_date(self, member: MemberId) -> bool:  # noqa: ARG002
+        return True
+
+
+class _FlushForOneView(Flush):
+    snapshot_kind = _ShortSighted
+
+
+class FlushedForOneView(DomainProcess):
+    """A flush waits for what the program was given in the current view, and not in those before it."""
+
+    flush_kind = _FlushForOneView
+
+
 class _ForgetfulTaking(Taking):
     def purged(self, sender: MemberId, seq: int, by: int) -> None:
         pass
@@ -370,6 +385,7 @@ MUTANTS: dict[str, Mutant] = {
     "purge-drops-foreign-fields": Mutant(PurgeDropsForeignFields, by_chance=False),
     "put-out-of-one-group-only": Mutant(PutOutOfOneGroupOnly),
     "flushed-when-sent": Mutant(FlushedWhenSent),
+    "flushed-for-one-view": Mutant(FlushedForOneView, by_chance=False),
     "flushed-before-replacements": Mutant(FlushedBeforeReplacements, by_chance=False),
     "order-without-advance": Mutant(OrderWithoutAdvance),
     "order-overtaken-by-its-sender": Mutant(OrderOvertakenByItsSender, by_chance=False),
