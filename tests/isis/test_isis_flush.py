@@ -97,9 +97,7 @@ def _after_a_view(kind: type[DomainProcess] = DomainProcess) -> list[bool]:
     lab.run(300)
     assert lab.given["p"] == ["news"]
     assert lab.given["q"] == []
-    assert (lab.views["p"], lab.views["q"]) == (2, 2), (
-        "q was not told of the second view of a"
-    )
+    assert (lab.views["p"], lab.views["q"]) == (2, 2), "q was not told of the second view of a"
     process = lab.at["p"]
     process.flush()
     process.settle(lab.now)
