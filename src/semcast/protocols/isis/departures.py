@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.isis.frames import Reached, ReachedWanted
 from semcast.protocols.isis.seat import Seat
+from semcast.protocols.vsync.frames import Known
 
 _REMEMBERED = 1024
 """Groups of which it is remembered which view this process was in last."""
@@ -40,6 +41,7 @@ class Departures:
         self._patience = patience
         self._open: dict[int, Departure] = {}
         self._last: dict[int, int] = {}
+        self._after: dict[int, Known | int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -58,6 +60,11 @@ class Departures:
         self._last[seat.number] = view
         if len(self._last) > _REMEMBERED:
             del self._last[next(iter(self._last))]
+        self._after.pop(seat.number, None)
+        last = view if stream.members == (seat.me,) else seat.succeeded
+        self._after[seat.number] = Known(last, list(seat.successors)) if seat.successors else last
+        if len(self._after) > _REMEMBERED:
+            del self._after[next(iter(self._after))]
         departure = Departure(now, seat, view)
         if departure.lacking():
             self._open[seat.number] = departure
@@ -94,6 +101,15 @@ class Departures:
         """What this process says of a group that it has left."""
         view = self._last.get(group)
         return None if view is None else Reached(view, [])
+
+    def after(self, group: int) -> Known | int | None:
+        """The view of a group that followed when this process left; a number if nobody was in it."""
+        return self._after.get(group)
+
+    def over(self, group: int, view: int) -> int:
+        """The number of the last view of a group, if this process was the last to leave it."""
+        last = self._after.get(group)
+        return last if isinstance(last, int) and last >= view else 0
 
     def _look(self, group: int, departure: Departure) -> None:
         if not departure.lacking():

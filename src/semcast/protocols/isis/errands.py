@@ -176,9 +176,12 @@ class Errands:
 
     def _ask_about_stamps(self) -> None:
         """A stamp need not be said any more once all members of its group have what it names (6.4)."""
-        for name, time in self._domain.policy.heard_of().items():
-            wanted = StableWanted(time.view, sorted(time.counts.items()))
-            self._domain.out.announce(InGroup(number_of(name), wanted))
+        for name, time in list(self._domain.policy.heard_of().items()):
+            group, counts = number_of(name), sorted(time.counts.items())
+            if self._domain.departures.over(group, time.view):
+                self._domain.policy.settled(group, time)
+            else:
+                self._domain.out.announce(InGroup(group, StableWanted(time.view, counts)))
 
     def _ask_for_marks(self) -> None:
         """What the program is to be given waits for them."""

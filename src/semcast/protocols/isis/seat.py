@@ -104,6 +104,10 @@ class Seat:
         """Whether the group takes nothing more at the moment."""
         self.successors: tuple[MemberId, ...] = ()
         """Of a process that is not in the next view: who is."""
+        self.succeeded = 0
+        """The number of that view."""
+        self.founded = 0
+        """The number of the first view of the group, if this process was in it."""
         self.past: list[tuple[int, frozenset[MemberId]]] = []
         """Views that ended and their survivors, of whom not all are known to have all of it."""
         self.ended: dict[int, EndedView] = {}
@@ -279,6 +283,7 @@ class Seat:
         if self.serving is not None:
             self.serving.enter(event)
         if old is None:
+            self.founded = event.view.id if len(joined) == len(members) else 0
             self.gate = {name: Time(time.view, dict(time.counts)) for name, time in self.base.items()}
 
     def began(self, welcome: Welcome) -> None:

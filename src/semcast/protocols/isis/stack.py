@@ -192,6 +192,9 @@ class Isis(Stack):
         self._names[seat.number] = group
         if style != Style.PEER:
             self.clientele.serve(seat, style)
+        after = self.departures.after(seat.number)
+        if after is not None:
+            seat.member.remember(after)
         seat.member.start(now)
         self.program.done(request)
         return request
