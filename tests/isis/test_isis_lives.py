@@ -4,7 +4,9 @@ import pytest
 from tests.isis.lab import Lab
 
 from semcast.core.ids import MemberId
+from semcast.history import History
 from semcast.protocols.isis import Policy
+from semcast.specs import DOMAINS, Status, check
 
 
 @pytest.mark.parametrize("policy", list(Policy))
@@ -92,3 +94,28 @@ def test_nobody_speaks_for_ever_of_groups_that_are_over(policy: Policy) -> None:
     assert lab.given["p"][-1] == "answer"
     assert not lab.at["p"].policy.heard_of()
     assert not lab.at["r"].policy.heard_of()
+
+
+def history_of_lives() -> History:
+    """p is alone in a group, leaves it and comes back, and then q is there with it."""
+    lab = Lab({"c": "pq"}, Policy.CONSERVATIVE, origin=0)
+    for number in range(3):
+        lab.join("p", "new", 1)
+        lab.run(2000)
+        lab.send("p", "new", f"mine{number}")
+        lab.send("p", "c", f"all{number}")
+        lab.run(100)
+        lab.leave("p", "new")
+        lab.run(1000)
+    lab.join("q", "new", 1)
+    lab.run(2000)
+    lab.send("q", "new", "last")
+    lab.run(100)
+    return lab.history()
+
+
+def test_a_recording_of_several_lives_of_a_group_is_sound() -> None:
+    """Who leaves and comes back is somebody else in the group, also where nobody was there meanwhile."""
+    verdicts = {verdict.property: verdict for verdict in check(history_of_lives(), list(DOMAINS))}
+    assert verdicts["domain_groups"].status is Status.HOLDS, verdicts["domain_groups"]
+    assert not [each for each in verdicts.values() if each.status is Status.VIOLATED]

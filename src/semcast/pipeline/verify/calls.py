@@ -194,8 +194,8 @@ def _causes(rows: DataFrame, replies: DataFrame, parted: list[str]) -> DataFrame
     )
     gone = fn.broadcast(left.distinct())
     judged = known.join(gone, _same(known, gone, "run", "caller", "in_view"), "left")
-    told = fn.coalesce(known["told"], gone["excused"]).alias("told")
-    return judged.select(*(known[name] for name in _PAIR), known["cause"], told)
+    moment = fn.coalesce(known["told"], gone["excused"]).alias("told")
+    return judged.select(*[known[name] for name in _PAIR], known["cause"], moment)
 
 
 def _with_earliest(causes: DataFrame, replies: DataFrame) -> DataFrame:
