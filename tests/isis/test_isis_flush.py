@@ -1,5 +1,6 @@
 """What a flush waits for where messages are replaced (1991, 7.3; rule 11)."""
 
+import pytest
 from tests.isis.lab import Lab
 
 from semcast.core.ids import MemberId
@@ -113,3 +114,49 @@ def test_a_flush_waits_for_what_was_given_in_an_earlier_view() -> None:
     """Seed 720057 (conservative): nothing had been given in the view in which it was asked for."""
     assert _after_a_view() == [False, True]
     assert _after_a_view(mutants.FlushedForOneView) == [True, True]
+
+
+def _after_leaving(kind: type[DomainProcess] = DomainProcess, *, leaves_first: bool) -> list[bool]:
+    """p was given what q still waits to be given, and leaves; it flushes then, or while it leaves."""
+    lab = Lab({"a": "pqr", "b": "qr"}, Policy.FULL, kind, resilience="0")
+    lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "b" and carries)
+    lab.send("r", "b", "cause")
+    lab.send("r", "a", "news")
+    lab.run(5)
+    assert lab.given["p"] == ["news"]
+    process = lab.at["p"]
+    process.ask_to_leave("a")
+    if leaves_first:
+        lab.look("p")
+        lab.run(1000)
+        assert not process.seats
+    process.flush()
+    process.settle(lab.now)
+    lab.run(1000)
+    assert lab.given["q"] == []
+    found = [not process.program.flushes]
+    lab.release()
+    lab.run(500)
+    assert lab.given["q"] == ["cause", "news"]
+    return [*found, not process.program.flushes]
+
+
+@pytest.mark.parametrize("leaves_first", [True, False])
+def test_a_flush_waits_for_what_was_given_in_a_group_that_was_left(leaves_first: bool) -> None:
+    """Seed 720010 (full): others in the group were given it only after the flush had returned."""
+    assert _after_leaving(leaves_first=leaves_first) == [False, True]
+    assert _after_leaving(mutants.FlushedWithoutWhoStays, leaves_first=leaves_first) == [True, True]
+
+
+def test_a_flush_does_not_wait_for_a_group_that_is_gone() -> None:
+    lab = Lab({"a": "pq"}, Policy.FULL)
+    lab.send("q", "a", "news")
+    lab.run(100)
+    lab.leave("p", "a")
+    lab.run(1000)
+    lab.crash("q")
+    process = lab.at["p"]
+    process.flush()
+    process.settle(lab.now)
+    lab.run(10000)
+    assert not process.program.flushes

@@ -220,7 +220,7 @@ class Errands:
                 asked = members_of(seat) if flushes else seat.behind()
                 self.post(seat, [(member, wanted) for member in asked if member != seat.me])
         self._advance(now, again=True)
-        for group, member, frame in domain.departures.wanted(now):
+        for group, member, frame in domain.departures.wanted(now, flushes=bool(domain.program.flushes)):
             domain.out.send(member, InGroup(group, frame))
 
     # Frames

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from semcast.core.ids import MemberId
+from semcast.protocols.isis.departures import Departures
 from semcast.protocols.isis.seat import Seat
 
 if TYPE_CHECKING:
@@ -47,12 +48,17 @@ class Flush:
         number: of the request.
         seats: the groups of the process.
         visits: those that it is a client of. Only servers know what they have taken: its contact is asked.
+        departures: from groups that it has left.
     """
 
     snapshot_kind: ClassVar[type[Snapshot]] = Snapshot
 
-    def __init__(self, number: int, seats: Iterable[Seat], visits: Iterable["ClientSeat"]) -> None:
+    def __init__(
+        self, number: int, seats: Iterable[Seat], visits: Iterable["ClientSeat"], departures: Departures
+    ) -> None:
         self.number = number
+        self._departures = departures
+        self._left = departures.untold()
         self._snapshots: list[Snapshot] = []
         for seat in seats:
             stream, time = seat.entered, seat.time()
@@ -63,13 +69,17 @@ class Flush:
 
     def taken_by_all(self, _seq: int) -> bool:
         """Whether it may return."""
-        return all(map(self._taken, self._snapshots)) and all(
-            visit.flushed(nth) for visit, nth in self._asked
+        return (
+            all(map(self._taken, self._snapshots))
+            and all(visit.flushed(nth) for visit, nth in self._asked)
+            and all(map(self._departures.is_told, self._left))
         )
 
     def _taken(self, snapshot: Snapshot) -> bool:
         seat = snapshot.seat
         stream = seat.member.stream
-        if stream is None or seat.member.is_out:
-            return stream is None or seat.leaving  # who is put out does not know what became of it
+        if stream is None:
+            return True
+        if seat.member.is_out:  # who is put out does not know what became of it
+            return seat.leaving and seat.gone and self._departures.is_told(seat.number)
         return snapshot.taken_by(member for member in stream.members if member != seat.me)

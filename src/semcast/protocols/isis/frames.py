@@ -49,6 +49,8 @@ class Reached(Frame, frozen=True, array_like=True, tag=152, gc=False):
 
     view: Seq
     members: Members
+    told: Seq = 0
+    """The latest view that its program was told of: it has all that belongs to those before it."""
 
 
 class ReachedWanted(Frame, frozen=True, array_like=True, tag=153, gc=False):

@@ -69,6 +69,12 @@ class Seat:
     farewells = 0
     """So many reports still go to those who are not in this view any more, too: they wait to hear that it
     stands."""
+    gone = False
+    """Whether this process has left."""
+    succeeded = 0
+    """The number of the view that it is not in."""
+    founded = 0
+    """The number of the first view of the group, if this process was in it."""
     member_kind: ClassVar[type[GroupMember]] = GroupMember
     numbering_kind: ClassVar[type[Numbering]] = Numbering
     taking_kind: ClassVar[type[Taking]] = Taking
@@ -104,10 +110,6 @@ class Seat:
         """Whether the group takes nothing more at the moment."""
         self.successors: tuple[MemberId, ...] = ()
         """Of a process that is not in the next view: who is."""
-        self.succeeded = 0
-        """The number of that view."""
-        self.founded = 0
-        """The number of the first view of the group, if this process was in it."""
         self.past: list[tuple[int, frozenset[MemberId]]] = []
         """Views that ended and their survivors, of whom not all are known to have all of it."""
         self.ended: dict[int, EndedView] = {}

@@ -6,6 +6,7 @@ from semcast.core.events import Left
 from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.isis.arrivals import Arrivals, DirectTicket, Source
 from semcast.protocols.isis.clients import ClientSeat
+from semcast.protocols.isis.departures import Departures
 from semcast.protocols.isis.directs import Directs
 from semcast.protocols.isis.flushing import Flush, Snapshot
 from semcast.protocols.isis.giving import Giving
@@ -256,6 +257,18 @@ class FlushedWhenSent(DomainProcess):
     flush_kind = _HastyFlush
 
 
+class _Forgetful(Departures):
+    def left(self, now: Nanos, seat: Seat) -> None:
+        super().left(now, seat)
+        self._untold.clear()
+
+
+class FlushedWithoutWhoStays(DomainProcess):
+    """A flush does not wait for what the program was given in groups that it has left."""
+
+    departures_kind = _Forgetful
+
+
 class _ShortSighted(Snapshot):
     def up_to_date(self, member: MemberId) -> bool:  # noqa: ARG002
         return True
@@ -386,6 +399,7 @@ MUTANTS: dict[str, Mutant] = {
     "put-out-of-one-group-only": Mutant(PutOutOfOneGroupOnly),
     "flushed-when-sent": Mutant(FlushedWhenSent),
     "flushed-for-one-view": Mutant(FlushedForOneView, by_chance=False),
+    "flushed-without-who-stays": Mutant(FlushedWithoutWhoStays, by_chance=False),
     "flushed-before-replacements": Mutant(FlushedBeforeReplacements, by_chance=False),
     "order-without-advance": Mutant(OrderWithoutAdvance),
     "order-overtaken-by-its-sender": Mutant(OrderOvertakenByItsSender, by_chance=False),
