@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from semcast.blocking_group import BlockingGroup
-from semcast.core.events import Purged
+from semcast.core.events import Lost, Purged
 from semcast.core.messages import Message
 from semcast.group import Group, GroupStatistics, LogBatch, Subscription
 from semcast.group import subscribe as subscribe_async
@@ -45,6 +45,11 @@ class BlockingBatch:
     def messages(self) -> Sequence[Message]:
         """Those that the program wants."""
         return self._batch.messages
+
+    @property
+    def lost(self) -> Sequence[Lost]:
+        """What will not come, and nothing instead."""
+        return self._batch.lost
 
     def __len__(self) -> int:
         return len(self._batch)

@@ -299,7 +299,7 @@ def test_nothing_that_a_group_offers_is_missing() -> None:
     inside = {"poll", "is_over", "dealt_with", "called_by", "has_room", "settings", "wake_by"}
     inside |= {"offer", "when_unblocked"}  # for `semcast.live`, which is made of coroutines
     # for what is built on top of a group: `semcast.blocking.replicate`
-    inside |= {"stack", "command", "folder", "disk", "discard"}
+    inside |= {"stack", "command", "folder", "disk", "discard", "when_over"}
     inside |= {"iterating", "run_handlers", "finish_call"}  # for this one
     offered = {name for name, _ in inspect.getmembers(semcast.Group) if not name.startswith("_")}
     ours = {name for name, _ in inspect.getmembers(blocking.BlockingGroup) if not name.startswith("_")}

@@ -13,7 +13,7 @@ import pytest
 
 import semcast
 from semcast import blocking
-from semcast.group.subscribing import Acknowledgements, Subscription
+from semcast.core.events import Left
 from semcast.protocols.gossip import Member
 
 PATIENCE = 10.0
@@ -263,15 +263,70 @@ def test_streams_that_are_over_are_acknowledged_once(tmp_path: Path) -> None:
     run(tmp_path, story)
 
 
-def test_who_goes_on_as_another_incarnation_is_told_what_comes_again() -> None:
+def test_who_goes_on_as_another_incarnation_is_told_what_comes_again(tmp_path: Path) -> None:
+    """Also while it waits for an acknowledgement, and reads nothing; and where it has an old batch yet."""
+
+    def put_out(stack: Any, _now: int) -> None:
+        stack.out.deliver(Left("put out by the test", again=True))
+
+    async def story(desk: Desk) -> None:
+        async with desk.subscribe(durable="desk-7", start="all", ack="explicit") as reader:
+            await desk.send(b"1")
+            async with asyncio.timeout(PATIENCE):
+                old = await anext(aiter(reader))
+                reader.group.command(_leave_unanswered)
+                waiting = asyncio.ensure_future(old.ack())
+                await asyncio.sleep(0)
+                reader.group.command(put_out)
+                with pytest.raises(semcast.UnconfirmedError, match="it comes again"):
+                    await waiting
+                with pytest.raises(semcast.UnconfirmedError, match="it comes again"):
+                    await old.ack()
+            assert await take(reader, 1, ack=True) == [b"1"]
+
+    run(tmp_path, story)
+
+
+def test_who_has_lost_its_session_to_another_waits_for_no_acknowledgement(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        async with desk.subscribe(durable="desk-7", start="all", ack="explicit") as first:
+            await desk.send(b"1")
+            async with asyncio.timeout(PATIENCE):
+                batch = await anext(aiter(first))
+                first.group.command(_leave_unanswered)
+                waiting = asyncio.ensure_future(batch.ack())
+                async with desk.subscribe(durable="desk-7", ack="explicit") as second:
+                    with pytest.raises(semcast.GroupClosedError, match="has the same name"):
+                        await waiting
+                    with pytest.raises(semcast.GroupClosedError, match="has the same name"):
+                        await batch.ack()
+                    assert await take(second, 1, ack=True) == [b"1"]
+
+    run(tmp_path, story)
+
+
+def _leave_unanswered(stack: Any, _now: int) -> None:
+    """No acknowledgement reaches a logger from now on."""
+    stack.acknowledging.acknowledge = lambda *_: None
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"start": float("nan")},
+        {"start": float("inf")},
+        {"start": 1 << 70},
+        {"filter": ["a", 3]},
+        {"filter": 3},
+        {"loggers": ("log", "log")},
+        {"loggers": ("log", "")},
+        {"loggers": ("x" * 65,)},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused_at_once(how: dict[str, Any]) -> None:
     async def main() -> None:
-        answers = Acknowledgements()
-        subscription = Subscription(None, answers, None, explicit=True)  # type: ignore[arg-type]
-        ticket, waiting = answers.open()
-        former, later = semcast.MemberId("q", 1), semcast.MemberId("q", 2)
-        assert subscription.batch_of([semcast.Rejoining(former, later, "put out")]) is None
-        with pytest.raises(semcast.UnconfirmedError, match="it comes again: put out"):
-            await waiting
-        answers.settle(ticket, None)
+        with pytest.raises(semcast.ConfigurationError, match=r"start|filter|logger|name"):
+            semcast.subscribe("prices", **how)
 
     asyncio.run(main())

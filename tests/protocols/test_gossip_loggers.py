@@ -1,5 +1,7 @@
 """Several loggers: what they share, promise each other, and decide (ours; Sun 2000 has one)."""
 
+from functools import partial
+
 import pytest
 from tests.protocols.severallab import LOGGERS, SHORT, Several
 
@@ -8,7 +10,18 @@ from semcast.core.ids import MILLISECOND, SECOND
 from semcast.lab.disk import Disk
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
-from semcast.protocols.gossip.frames import Closed, Heard, Holding, Past, Share, Shared
+from semcast.protocols.gossip.frames import (
+    Closed,
+    Gossip,
+    Heard,
+    Holding,
+    Join,
+    Past,
+    Seek,
+    Share,
+    Shared,
+    Sought,
+)
 from semcast.sim.mutants import MUTANTS
 
 
@@ -53,6 +66,29 @@ def test_a_session_begins_when_enough_loggers_have_it() -> None:
         lab.carries = lambda *_: True
         lab.run(SHORT)
         assert lab.seats["p"].stack.phase() == "operational"
+
+
+def test_a_row_that_comes_in_two_ways_is_recorded_when_it_is_on_disk() -> None:
+    """source 716222: k shares a row, and l, before that is on its disk, is given it by a search, too."""
+    lab = Several(log_acks=2)
+    lab.run(SHORT)
+    lab.seats["r"].crash()
+    lab.seats["l"].sync_after = 10 * MILLISECOND
+    recorded: list[bool] = []
+
+    def carries(source: str, _dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Shared) and frame.serial == 900:
+            recorded.append(any(note.members == (newcomer,) for note in lab.notes("l", "admit")))
+        return source != "l" or not isinstance(frame, Seek)
+
+    lab.carries = carries
+    newcomer, k, seat = MemberId("r", 1), MemberId("k"), lab.seats["l"]
+    seat.hear(newcomer, Join(2, "new", at_most_once=False, at=0, log=0, filter="", again=True))
+    seat.hear(k, Share(900, newcomer, 3, again=True, over=False, through=[]))
+    lab.run(5 * MILLISECOND)
+    seat.hear(k, Sought(newcomer, newcomer, 3, 0, 1, []))
+    lab.run(SHORT)
+    assert recorded == [True]
 
 
 def test_an_admission_that_takes_long_is_waited_for() -> None:
@@ -181,6 +217,56 @@ def test_a_lost_disk_does_not_close_a_stream_again() -> None:
     assert isinstance(stack, Logger)
     assert stack.books.streams[MemberId("p")].last == 2
     assert sorted(stack.books.streams[MemberId("p")].messages) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [None, "leaves-ends-in-part"])
+def test_the_rest_of_a_stream_that_ended_is_found_or_given_up_after_a_disk_is_lost(kind: str | None) -> None:
+    """k closed it, and lost its disk before l had copied all: r has the second message, nobody the third."""
+    lab = Several(logger=mutant(kind) if kind else Logger, homes={"r": "k"}, gc_rounds=1000)
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    for payload, heard in (b"2", "kr"), (b"3", "k"):
+        lab.carries = partial(_carries_data, heard)
+        lab.seats["p"].multicast(payload)
+        lab.run(SHORT)
+    lab.fail("p")
+    lab.run(SECOND)
+    assert [note.seq for note in lab.notes("l", "closed")] == [3]
+    assert lab.got("r") == [b"1", b"2"]
+    lab.lose_disk("k")
+    lab.carries = lambda *_: True
+    lab.restart("k")
+    lab.run(2 * SECOND)
+    for name in "qr":
+        assert lab.got(name) == ([b"1", b"2"] if name == "r" or kind is None else [b"1"])
+        assert [note.seq for note in lab.notes(name, "lost")] == ([3] if kind is None else [])
+
+
+def _carries_data(dests: str, source: str, dest: str, frame: Frame) -> bool:
+    return not isinstance(frame, Data) or (source == "p" and dest in dests)
+
+
+@pytest.mark.parametrize("kind", [None, "new-log-asks-nobody"])
+def test_a_new_log_says_what_there_is_of_a_stream_once_sessions_had_time_to_report(kind: str | None) -> None:
+    """l alone had the message on disk, and q delivered it: k must not close the stream without it."""
+    logger = mutant(kind) if kind else Logger
+    lab = Several(logger=logger, homes={"p": "l", "r": "k"}, gc_rounds=1000)
+    lab.run(SHORT)
+    there = {"l", "p", "q"}
+    lab.carries = lambda source, dest, _frame: (source in there) == (dest in there)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    assert lab.got("q") == [b"1"]
+    lab.fail("p")
+    lab.lose_disk("l")
+    lab.run(SHORT)
+    lab.carries = lambda source, dest, frame: (source, dest) != ("q", "l") or not isinstance(frame, Gossip)
+    lab.restart("l")
+    lab.run(SECOND)
+    ends = {note.seq for name in LOGGERS for note in lab.notes(name, "closed")}
+    assert ends == ({1} if kind is None else {0})
+    assert lab.got("r") == ([b"1"] if kind is None else [])
 
 
 def test_what_was_said_of_the_end_is_asked_for_again() -> None:

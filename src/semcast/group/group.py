@@ -103,6 +103,7 @@ class Group(SendingSide, CallingSide):
         self._confirmations = Confirmations()
         self._signals = SignalWatch()
         self._settled, self._ended = asyncio.Event(), asyncio.Event()
+        self._when_over: list[Callable[[GroupError], object]] = []
         self._over = asyncio.Event()  # nothing is left of it
         self._stopping: asyncio.Future[None] | None = None  # kept: a task that nobody holds may vanish
         self._entered = self._closed = self._wake_pending = False
@@ -275,6 +276,10 @@ class Group(SendingSide, CallingSide):
         self._check_open()
         return False
 
+    def when_over(self, tell: Callable[[GroupError], object]) -> None:
+        """Have this called once the group has ended otherwise than by `close`. It may be called twice."""
+        self._when_over.append(tell)
+
     @property
     def view(self) -> View | None:
         """The latest view that this program has read; None while it rejoins.
@@ -386,6 +391,8 @@ class Group(SendingSide, CallingSide):
         except GroupError as error:
             self._confirmations.end(error)
             self._desk.end(error)
+            for tell in self._when_over:
+                tell(error)
 
     def _come_back(self) -> None:
         """As another incarnation, if it is one: what has not left is numbered anew, once, and leaves.

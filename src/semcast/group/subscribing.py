@@ -32,6 +32,7 @@ nothing replaced; where it was, and nowhere else; at a position of the log; or a
 or in seconds since 1970."""
 Ack = Literal["auto", "explicit"]
 """Whether a batch is acknowledged when the program comes back for the next, or when it says so."""
+_AGAIN = "not acknowledged, it comes again: another incarnation goes on in the place of this member"
 _MODES = ("new", "all", "compacted", "acknowledged")
 
 
@@ -39,6 +40,8 @@ class Acknowledgements(Onlooker):
     """Acknowledgements that wait until a logger has them on disk. Told in the loop's thread."""
 
     def __init__(self) -> None:
+        self.renewals = 0
+        """How often another incarnation went on in the place of the member."""
         self._loop = asyncio.get_running_loop()
         self._next = 1
         self._waiting: dict[int, asyncio.Future[None]] = {}
@@ -56,6 +59,11 @@ class Acknowledgements(Onlooker):
         for event in events:
             if type(event) is Answered:
                 self.done(event.ticket)
+
+    def on_renewal(self, now: Nanos, member: MemberId) -> None:  # noqa: ARG002
+        """Who was asked is gone: at once, since a program that waits for an answer reads nothing."""
+        self.renewals += 1
+        self.end(UnconfirmedError(_AGAIN))
 
     def done(self, ticket: int) -> None:
         """It is on disk. In any thread."""
@@ -89,7 +97,8 @@ class LogBatch:
         messages: those that the program wants.
         lost: what will not come, and nothing instead.
         upto: the last message of each stream that was given up to here.
-        acknowledge: called with that; None where acknowledgements are automatic.
+        acknowledge: called with that, and with `renewals`; None where acknowledgements are automatic.
+        renewals: how many incarnations there were before the one that was given it.
     """
 
     def __init__(
@@ -97,12 +106,14 @@ class LogBatch:
         messages: Sequence[Message],
         lost: Sequence[Lost],
         upto: Mapping[MemberId, int],
-        acknowledge: "Callable[[Mapping[MemberId, int]], asyncio.Future[None]] | None",
+        acknowledge: "Callable[[Mapping[MemberId, int], int], asyncio.Future[None]] | None",
+        renewals: int = 0,
     ) -> None:
         self.messages = messages
         self.lost = lost
         self._upto = upto
         self._acknowledge = acknowledge
+        self._renewals = renewals
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -113,10 +124,11 @@ class LogBatch:
     async def ack(self) -> None:
         """Say that this batch and all before it are done with; returns when a logger has that on disk.
 
-        Where acknowledgements are automatic there is nothing to say.
+        Where acknowledgements are automatic there is nothing to say. Raises GroupClosedError if the
+        subscription has ended, and UnconfirmedError if the batch comes again (`Rejoining`).
         """
         if self._acknowledge is not None:
-            await self._acknowledge(self._upto)
+            await self._acknowledge(self._upto, self._renewals)
 
 
 class Subscription:
@@ -145,6 +157,8 @@ class Subscription:
         self._wanted = wanted
         self._explicit = explicit
         self._upto: dict[MemberId, int] = {}
+        self._renewals = 0
+        group.when_over(answers.end)
 
     async def __aenter__(self) -> "Subscription":
         await self.group.__aenter__()
@@ -194,16 +208,26 @@ class Subscription:
                 self.away = isinstance(each, Away)
             elif isinstance(each, Rejoining):  # what was not acknowledged comes again
                 self._upto.clear()
-                self._answers.end(UnconfirmedError(f"not acknowledged, it comes again: {each.cause}"))
+                self._renewals += 1
         if self._wanted is not None:
             messages = list(filter(self._wanted, messages))
         if not messages and not lost:
             return None
         upto = dict(self._upto)
-        return LogBatch(messages, lost, upto, self.acknowledge if self._explicit else None)
+        acknowledge = self.acknowledge if self._explicit else None
+        return LogBatch(messages, lost, upto, acknowledge, self._renewals)
 
-    def acknowledge(self, upto: Mapping[MemberId, int]) -> "asyncio.Future[None]":
-        """The program is through with these streams up to there; done when a logger has that on disk."""
+    def acknowledge(self, upto: Mapping[MemberId, int], renewals: int) -> "asyncio.Future[None]":
+        """The program is through with these streams up to there; done when a logger has that on disk.
+
+        Raises GroupError if there is nobody to be told.
+
+        Args:
+            upto: what it is through with.
+            renewals: how many incarnations there were before the one that delivered that.
+        """
+        if self.group.is_over():
+            raise GroupClosedError(f"{self.group.name} is closed")
         ticket, future = self._answers.open()
         answers = self._answers
         for stream, seq in upto.items():
@@ -212,6 +236,9 @@ class Subscription:
 
         def tell(stack: Stack, now: Nanos) -> None:
             assert isinstance(stack, Member)
+            if answers.renewals != renewals:
+                answers.refuse(ticket, UnconfirmedError(_AGAIN))
+                return
             known = {stream: seq for stream, seq in upto.items() if stream in stack.receiver.streams}
             if not known:  # they are over, and were acknowledged before
                 answers.done(ticket)
@@ -277,13 +304,12 @@ def _start(start: Start) -> dict[str, Any]:
                 f"start {start!r}: choose {', '.join(_MODES)}, a position in the log, or a time"
             )
         return {"start": start}
-    if isinstance(start, datetime):
-        return {"start": "time", "start_at": math.floor(start.timestamp() * SECOND)}
-    if isinstance(start, bool) or not isinstance(start, int | float) or start < 0:
+    seconds = start.timestamp() if isinstance(start, datetime) else start
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
         raise ConfigurationError(f"start {start!r}: a position is 0 or more, a time is a datetime or seconds")
-    if isinstance(start, float):
-        return {"start": "time", "start_at": math.floor(start * SECOND)}
-    return {"start": "position", "start_at": start}
+    if isinstance(seconds, float):
+        return {"start": "time", "start_at": math.floor(seconds * SECOND)}
+    return {"start": "position", "start_at": seconds}
 
 
 def _wanted(
@@ -293,6 +319,8 @@ def _wanted(
         return chosen
     if isinstance(chosen, str):
         return None  # the logger sends no others
+    if not isinstance(chosen, Sequence) or not all(isinstance(each, str) for each in chosen):
+        raise ConfigurationError(f"filter {chosen!r}: a prefix, a list of prefixes, or a function")
     prefixes = tuple(chosen)
 
     def begins(message: Message) -> bool:

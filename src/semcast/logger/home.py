@@ -33,8 +33,10 @@ class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Home:
     """Made by `open_home`; held until `close`."""
 
-    def __init__(self, path: Path, owner: Owner, lock: IO[str]) -> None:
+    def __init__(self, path: Path, former: Owner, owner: Owner, lock: IO[str]) -> None:
         self.path = path
+        self._former = former
+        self._owner = owner
         self.name = owner.logger
         """Of the logger, in all its groups."""
         self.loggers = owner.loggers
@@ -45,13 +47,23 @@ class Home:
         """Those that have a log here."""
         return sorted({owner.group for _, owner in members_in(self.path) if owner.name == self.name})
 
+    def keep(self) -> None:
+        """Later starts find the names and `log_acks` here.
+
+        Only what makes sense is kept: else one mistake in a command would refuse every later one.
+        Raises ConfigurationError or FullError where it cannot be written.
+        """
+        if self._owner != self._former:
+            _keep(self.path, self.path / _FILE, self._owner)
+            self._former = self._owner
+
     def close(self) -> None:
         """Another process may use it."""
         self._lock.close()
 
 
 def open_home(path: Path, name: str = "", loggers: Sequence[str] = (), log_acks: int | None = None) -> Home:
-    """The folder of a logger, made where there is none.
+    """The folder of a logger, made where there is none. `Home.keep` writes down what was given.
 
     Args:
         path: of the folder.
@@ -71,9 +83,14 @@ def open_home(path: Path, name: str = "", loggers: Sequence[str] = (), log_acks:
         raise _failed(path, error) from error
     try:
         _hold(path, lock)
-        owner = _owner(path, name, tuple(loggers), log_acks)
+        former = _former(path, name)
         keep_spare(path)
-        return Home(path, owner, lock)
+        owner = Owner(
+            former.logger or name or f"log-{socket.gethostname()[:24]}-{token_hex(2)}",
+            tuple(loggers) or former.loggers,
+            former.log_acks if log_acks is None else log_acks,
+        )
+        return Home(path, former, owner, lock)
     except OSError as error:
         lock.close()
         raise _failed(path / _LOCK, error) from error
@@ -96,22 +113,18 @@ def _hold(path: Path, lock: IO[str]) -> None:
     lock.flush()
 
 
-def _owner(path: Path, name: str, loggers: tuple[str, ...], log_acks: int | None) -> Owner:
+def _former(path: Path, name: str) -> Owner:
+    """What earlier starts have kept."""
     file = path / _FILE
     try:
         former = msgspec.json.decode(file.read_bytes(), type=Owner)
     except FileNotFoundError:
-        former = Owner("")
+        return Owner("")
     except (OSError, msgspec.MsgspecError) as error:
         raise ConfigurationError(f"{file}: {error}") from error
-    known = former.logger
-    if known and name and name != known:
-        raise ConfigurationError(f"{path} belongs to the logger {known!r}, not to {name!r}")
-    chosen = known or name or f"log-{socket.gethostname()[:24]}-{token_hex(2)}"
-    owner = Owner(chosen, loggers or former.loggers, former.log_acks if log_acks is None else log_acks)
-    if owner != former:
-        _keep(path, file, owner)
-    return owner
+    if name and former.logger and name != former.logger:
+        raise ConfigurationError(f"{path} belongs to the logger {former.logger!r}, not to {name!r}")
+    return former
 
 
 def _keep(path: Path, file: Path, owner: Owner) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from semcast.group.errors import ConfigurationError
 from semcast.group.metrics import MetricsServer, label_text
 from semcast.logger.status import LogStatus
-from semcast.net.addresses import split_address
+from semcast.net.addresses import AddressError, split_address
 from semcast.storage.looking import members_in
 
 Statuses = Callable[[], Awaitable[dict[str, LogStatus]]]
@@ -28,9 +28,11 @@ class LogMetrics:
 
     async def start(self, wanted: str) -> None:
         """Serve there."""
-        host, port = split_address(wanted, any_port=True)
         try:
+            host, port = split_address(wanted, any_port=True)
             self.address = await self._server.start(host, port)
+        except AddressError as error:
+            raise ConfigurationError(f"metrics: {error}") from error
         except OSError as error:
             raise ConfigurationError(f"metrics {wanted}: {error.strerror or error}") from error
 

@@ -13,7 +13,7 @@ from semcast.group.settings import resolve
 from semcast.logger.home import Home
 from semcast.logger.metrics import LogMetrics
 from semcast.logger.status import LogStatus, ask, refusals
-from semcast.net.addresses import split_address
+from semcast.net.addresses import AddressError, split_address
 from semcast.protocols.gossip.forgetting import FORGOTTEN
 
 _LOOK = 0.2
@@ -56,8 +56,11 @@ class LoggerNode:
 
     async def __aenter__(self) -> "LoggerNode":
         try:
-            for place, name in enumerate(self._served.groups):
-                group = Group(name, resolve(self._settings(place)))
+            groups = self._served.groups
+            settings = [resolve(self._settings(place)) for place in range(len(groups))]
+            self.home.keep()
+            for name, each in zip(groups, settings, strict=True):
+                group = Group(name, each)
                 try:
                     self._groups[name] = await self._open.enter_async_context(group)
                 except GroupClosedError as error:
@@ -149,6 +152,9 @@ def _bind(text: str, place: int) -> str:
     """Where the group at this place listens."""
     if not text:
         return ""
-    host, port = split_address(text, any_port=True)
+    try:
+        host, port = split_address(text, any_port=True)
+    except AddressError as error:
+        raise ConfigurationError(f"bind: {error}") from error
     shown = f"[{host}]" if ":" in host else host
     return f"{shown}:{port + place if port else 0}"

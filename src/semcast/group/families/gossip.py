@@ -8,7 +8,7 @@ from semcast.core.outbox import Outbox
 from semcast.core.stack import Stack
 from semcast.group.errors import ConfigurationError
 from semcast.group.registry import FAMILIES, PACKET_OVERHEAD, Asked, Family, Site
-from semcast.group.settings import GroupSettings, parse_duration, parse_size
+from semcast.group.settings import GroupSettings, check_name, parse_duration, parse_size
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import (
     GOSSIP,
@@ -21,6 +21,7 @@ from semcast.protocols.gossip import (
     Seeker,
 )
 from semcast.protocols.gossip.settings import MAX_FILTER, MAX_REGION, MAX_SPONSORS, StartMode
+from semcast.wire.limits import MAX_SEQ
 
 _KIND = (MemberId("gossip"),)
 """Tells its datagrams from those of other families."""
@@ -93,8 +94,8 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
         _check_choice("protocol", self.protocol, [each.value for each in Protocol])
         _check_choice("retention", self.retention, [each.value for each in Retention])
         _check_choice("start", self.start, list(get_args(StartMode)))
-        if self.start_at < 0:
-            raise ConfigurationError(f"start_at {self.start_at}: at least 0")
+        if not 0 <= self.start_at <= MAX_SEQ:
+            raise ConfigurationError(f"start_at {self.start_at}: from 0 to {MAX_SEQ}")
         if self.stays and not self.name:
             raise ConfigurationError("stays needs a name: the next program finds the session by it")
         if self.policy == "leave":
@@ -109,6 +110,10 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
             raise ConfigurationError("data is for loggers only: set logger = true, or leave data out")
         if not 1 <= self.log_acks <= max(1, len(self.loggers)):
             raise ConfigurationError(f"log_acks {self.log_acks}: must be from 1 to the number of loggers")
+        if not all(self.loggers) or len(set(self.loggers)) < len(self.loggers):
+            raise ConfigurationError(f"loggers {', '.join(map(repr, self.loggers))}: each needs its own name")
+        for logger in self.loggers:
+            check_name(logger)
         if self.loggers and self.logger is not (self.name in self.loggers):
             role = "is not among" if self.logger else "is one of"
             raise ConfigurationError(f"name {self.name!r} {role} the loggers {', '.join(self.loggers)}")

@@ -81,10 +81,12 @@ class Ending:
         """Whether the log takes nothing more of a stream; from other loggers it takes all that they have."""
         if source in self._colleagues:
             return stream.last is not None and seq > stream.last
-        inquiry = self._inquiries.get(stream.sender)
-        if stream.last is not None or (inquiry is not None and inquiry.closing and inquiry.concluded):
+        inquiry, errand = self._inquiries.get(stream.sender), self._errands.get(stream.sender)
+        if stream.last is not None:
+            asks = any(each is not None and not each.concluded for each in (inquiry, errand))
+            return seq > stream.last or not asks
+        if inquiry is not None and inquiry.closing and inquiry.concluded:
             return True
-        errand = self._errands.get(stream.sender)
         return stream.frozen and not self.decides and (errand is None or errand.concluded)
 
     def end(self, stream: LogStream) -> None:
@@ -117,6 +119,8 @@ class Ending:
         """Go on with every inquiry; conclude those that everybody has answered whom they concern."""
         others, all_there = self._others()
         waits = now < self._begins
+        if self.decides and self.shared:
+            self._look_for_the_rest()
         for inquiry in list(self._inquiries.values()):
             answered = not inquiry.concluded and self._ask(inquiry, [*connected, *others])
             if answered and all_there and not waits:
@@ -126,6 +130,16 @@ class Ending:
                 inquiry.concluded = self._ask(inquiry, connected) and not waits
         if not self.decides:
             self._ask_for_ends()
+
+    def _look_for_the_rest(self) -> None:
+        """What ended is whole where it was decided, but for a lost disk: others may not have copied all yet.
+
+        Nobody else would ask the sessions for that, or give it up.
+        """
+        for sender, stream in self._books.streams.items():
+            if stream.last is not None and stream.contiguous < stream.last and sender not in self._inquiries:
+                rest = [(stream.contiguous + 1, stream.last)]
+                self._inquiries[sender] = self._kind(stream, closing=False, spans=rest)
 
     def _others(self) -> tuple[list[MemberId], bool]:
         """The loggers to ask, and whether these are all."""
@@ -159,11 +173,16 @@ class Ending:
     def on_inquire(self, source: MemberId, frame: Inquire) -> None:
         """Another logger asks what there is of a stream: first find out."""
         over = self._end_of(frame.sender)
+        decider = self._colleagues.is_decider(source)
         if over is not None:
             self._journal.then(lambda _now: self._out.send(source, over))
-            return
-        if not self._colleagues.is_decider(source):
+            if frame.freeze or not decider:
+                return
+        elif not decider:
             self._take_over(frame)
+            return
+        if frame.sender in self._books.ended:  # nobody needs it any more
+            self._out.send(source, Holding(frame.sender, frame.after, 0, [], more=False))
             return
         stream = self._books.open(frame.sender)
         if stream is None:

@@ -235,7 +235,7 @@ class Logger(Stack):
         self.out.deliver(self.roster.change())
         if not self.books.log:
             self.books.log = self._me.incarnation + 1
-            self.retaining.wait_for_reports(now)
+            self._wait_for_reports(now)
             self.journal.write(Opened(self.books.log))
         level = self.settings.keeping
         self.out.deliver(Note("opened", order=self.books.log, count=self.settings.log_acks, level=level))
@@ -259,8 +259,13 @@ class Logger(Stack):
         self._left = True
 
     def _ready(self, now: Nanos) -> None:
-        """The log is in use: who has a session will say so."""
+        """The log is in use."""
+        self._wait_for_reports(now)
+
+    def _wait_for_reports(self, now: Nanos) -> None:
+        """The log is new: who has a session will say so, and may have what only the lost disk had."""
         self.retaining.wait_for_reports(now)
+        self.ending.wait(now + self._lease)
 
     def leave(self, now: Nanos, cause: str = "asked to") -> None:
         """Say so: members ask another logger at once, or know that none is there."""

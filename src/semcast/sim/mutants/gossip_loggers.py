@@ -176,8 +176,8 @@ class OneSpeaksForAll(Logger):
 
 
 class _FromTheBeginning(Admission):
-    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
-        return super()._beginning(msgspec.structs.replace(join, start="all"), name)
+    def _beginning(self, join: Join, source: MemberId) -> dict[MemberId, int]:
+        return super()._beginning(msgspec.structs.replace(join, start="all"), source)
 
 
 class StartIgnored(Logger):
@@ -186,13 +186,26 @@ class StartIgnored(Logger):
     admission_kind = _FromTheBeginning
 
 
+class _PastItsOwn(Admission):
+    def _beginning(self, join: Join, source: MemberId) -> dict[MemberId, int]:
+        own = self._books.streams.get(source)
+        found = super()._beginning(join, source)
+        return found if own is None else found | {source: own.logged}
+
+
+class OwnMessagesPassedOver(Logger):
+    """Begins a session after what its program had sent before, though it may not have read that."""
+
+    admission_kind = _PastItsOwn
+
+
 class _WithWhatWasCollected(Admission):
-    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
+    def _beginning(self, join: Join, source: MemberId) -> dict[MemberId, int]:
         reading = Reading(self._books)
         if join.start == "position":
             return reading.vector(join.at, join.log)
         if join.start != "time":
-            return super()._beginning(join, name)
+            return super()._beginning(join, source)
         return reading.vector(max(reading.at_time(join.at), reading.ends().first), join.log)
 
 
@@ -501,3 +514,21 @@ class ClosesWhileCutOff(Logger):
     """Hears nobody, takes everybody for silent, and closes streams without those whom it cannot ask."""
 
     departing_kind = _Deaf
+
+
+class _Content(Ending):
+    def _look_for_the_rest(self) -> None:
+        """Others have it, or they have not."""
+
+
+class LeavesEndsInPart(Logger):
+    """Takes a stream that ended for whole, though the disk is lost that had what others had not copied."""
+
+    ending_kind = _Content
+
+
+class NewLogAsksNobody(Logger):
+    """Says at once what there is of a stream, though nobody knows yet whose sessions its lost disk had."""
+
+    def _wait_for_reports(self, now: Nanos) -> None:
+        self.retaining.wait_for_reports(now)
