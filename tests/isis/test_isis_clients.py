@@ -494,14 +494,14 @@ def test_an_orphan_that_has_started_again_is_given_up_at_once() -> None:
     roster = Roster(first, Style.CLIENT_SERVER)
     roster.enter((first, dead), [])
     roster.rolled(dead, Roll(False, Style.CLIENT_SERVER.value, [], []))
-    assert roster.came(dead, Came(client, 1, 1, [], 0))
+    assert roster.came(dead, Came(client, 1, 1, 0, []))
     roster.enter((first,), [])
     roster.commands.clear()
     roster.tick(10, 1000, ())
     assert roster.awaited()
     assert not roster.commands
     again = MemberId("c", 2)
-    assert roster.came(first, Came(again, 1, 1, [], 0))
+    assert roster.came(first, Came(again, 1, 1, 0, []))
     roster.tick(20, 1000, (again,))
     assert list(roster.commands) == [Gone(client, 0)]
     assert roster.went(Gone(client, 0))
