@@ -46,6 +46,21 @@ def test_what_is_too_old_leaves_with_a_receipt() -> None:
     assert kept(lab) == []
 
 
+def test_nothing_leaves_before_it_is_on_disk() -> None:
+    """Its sender may send it again after a crash: who asked would have been told that it expired."""
+    lab = GossipLab(log_bytes=10)
+    lab.run(SHORT)
+    lab.seats["log"].sync_after = None
+    for number in range(5):
+        lab.seats["p"].multicast(b"%04d" % number)
+        lab.run(20 * MILLISECOND)
+    assert not lab.notes("log", "collect")
+    lab.seats["log"].sync_after = 0
+    lab.seats["log"].finish_sync()
+    lab.run(SHORT)
+    assert kept(lab) == [b"0003", b"0004"]
+
+
 def test_of_what_is_too_much_the_oldest_leave() -> None:
     lab = GossipLab(log_bytes=10)
     lab.run(SHORT)
