@@ -1,11 +1,11 @@
 """CRCs of parts give the CRC of the whole."""
 
+import zlib
 from random import Random
-from zlib import crc32
 
 import pytest
 
-from semcast.history import crc32_combine
+from semcast.history import crc32, crc32_combine
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -24,3 +24,11 @@ def test_over_more_zeros_than_anybody_can_hold() -> None:
     """Over 2**50 bytes in one go, or in two."""
     half = crc32_combine(0x12345678, 0, 1 << 49)
     assert crc32_combine(half, 0, 1 << 49) == crc32_combine(0x12345678, 0, 1 << 50)
+
+
+def test_it_is_the_crc_of_the_standard_library() -> None:
+    rng = Random(7)
+    for length in (0, 1, 15, 16, 64, 255, 1024, 70_000):
+        data, before = rng.randbytes(length), rng.getrandbits(32)
+        assert crc32(data) == zlib.crc32(data)
+        assert crc32(data, before) == zlib.crc32(data, before)

@@ -10,7 +10,19 @@ from semcast.core.ids import MILLISECOND, SECOND
 from semcast.lab.disk import Disk
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
 from semcast.protocols.gossip.data import Data
-from semcast.protocols.gossip.frames import Closed, Gossip, Heard, Holding, Past, Promise, Share, Shared
+from semcast.protocols.gossip.frames import (
+    Closed,
+    Gossip,
+    Heard,
+    Holding,
+    Join,
+    Past,
+    Promise,
+    Seek,
+    Share,
+    Shared,
+    Sought,
+)
 from semcast.sim.mutants import MUTANTS
 
 
@@ -55,6 +67,29 @@ def test_a_session_begins_when_enough_loggers_have_it() -> None:
         lab.carries = lambda *_: True
         lab.run(SHORT)
         assert lab.seats["p"].stack.phase() == "operational"
+
+
+def test_a_row_that_comes_in_two_ways_is_recorded_when_it_is_on_disk() -> None:
+    """source 716222: k shares a row, and l, before that is on its disk, is given it by a search, too."""
+    lab = Several(log_acks=2)
+    lab.run(SHORT)
+    lab.seats["r"].crash()
+    lab.seats["l"].sync_after = 10 * MILLISECOND
+    recorded: list[bool] = []
+
+    def carries(source: str, _dest: str, frame: Frame) -> bool:
+        if isinstance(frame, Shared) and frame.serial == 900:
+            recorded.append(any(note.members == (newcomer,) for note in lab.notes("l", "admit")))
+        return source != "l" or not isinstance(frame, Seek)
+
+    lab.carries = carries
+    newcomer, k, seat = MemberId("r", 1), MemberId("k"), lab.seats["l"]
+    seat.hear(newcomer, Join(2, "new", at_most_once=False, at=0, log=0, filter="", again=True))
+    seat.hear(k, Share(900, newcomer, 3, again=True, over=False, through=[]))
+    lab.run(5 * MILLISECOND)
+    seat.hear(k, Sought(newcomer, newcomer, 3, 0, 1, []))
+    lab.run(SHORT)
+    assert recorded == [True]
 
 
 def test_an_admission_that_takes_long_is_waited_for() -> None:

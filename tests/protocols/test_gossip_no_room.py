@@ -34,6 +34,7 @@ def test_a_sender_for_which_there_is_no_room_is_told(
     logger = lab.seats["log"].stack
     assert isinstance(logger, Logger)
     assert logger.books.refused >= 1
+    assert logger.books.rows.known("p") is None, "nobody would use its session any more"
     lab.seats["q"].multicast(b"3")
     lab.run(SECOND)
     assert lab.got("r")[-1] == b"3", "the others go on"

@@ -355,3 +355,24 @@ def test_what_was_not_delivered_cannot_be_acknowledged() -> None:
     automatic = GossipLab()
     with pytest.raises(ValueError, match="acknowledgements are automatic here"):
         acknowledge(automatic, "q", 0)
+
+
+@pytest.mark.parametrize("mutant", [None, "own-messages-passed-over"])
+def test_what_it_sent_before_it_was_admitted_comes_again(mutant: str | None) -> None:
+    """sessions 717078: its session began after that, though its program had not read it."""
+    logger = MUTANTS["rpbcast"][mutant].logger if mutant else Logger
+    assert logger is not None
+    lab = GossipLab(logger=logger, start="new")
+    heal = lab.stop(Join, source="r")
+    lab.seats["r"].reads = False
+    lab.run(SHORT)
+    lab.seats["r"].multicast(b"1")
+    lab.run(SHORT)
+    assert lab.notes("log", "log")
+    heal()
+    lab.run(SECOND)
+    assert lab.seats["r"].stack.phase() == "operational"
+    lab.restart("r")
+    lab.run(SECOND)
+    assert lab.got("r") == ([] if mutant else [b"1"])
+    assert not lab.lost("r")

@@ -7,7 +7,6 @@ are about: whatever anybody can know of this member is in its journal.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from zlib import crc32
 
 from semcast.core.annotations import Item
 from semcast.core.certificates import Certificate, Certificates, Certified, Place, Vector, cut
@@ -32,6 +31,7 @@ from semcast.group.errors import ConfigurationError
 from semcast.group.settings import GroupSettings
 from semcast.group.stacks import Parts
 from semcast.group.sums import OwnSums, summed
+from semcast.history.crc import crc32
 from semcast.history.events import RunInfo
 from semcast.history.journal import (
     ConfirmedRow,

@@ -5,7 +5,8 @@ At 1 KiB they are most of what a recording costs, so that they are worked out on
 
 from collections import deque
 from collections.abc import Sequence
-from zlib import crc32
+
+from semcast.history.crc import crc32
 
 _KEPT = 128
 """Runs of own messages whose sums are kept until they are delivered, at most."""

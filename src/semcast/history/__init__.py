@@ -1,6 +1,6 @@
 """Recorded runs: the event schema, the recorder, journals of live processes, Parquet files in and out."""
 
-from semcast.history.crc import crc32_combine
+from semcast.history.crc import crc32, crc32_combine
 from semcast.history.events import Event, GroupInfo, History, HistoryError, RunInfo
 from semcast.history.files import (
     converted,
@@ -27,6 +27,7 @@ __all__ = [
     "RunInfo",
     "add_kind",
     "converted",
+    "crc32",
     "crc32_combine",
     "read_histories",
     "read_history",

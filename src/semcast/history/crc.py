@@ -1,4 +1,7 @@
-"""CRC-32 of what is put together, from the CRCs of the parts.
+"""CRC-32 of payloads, and of what is put together from the CRCs of its parts.
+
+Recordings take the CRC of every payload, which is most of what they cost at 1 KiB. isal uses the processor's
+instructions for it and takes a ninth of the time of the standard library; it has wheels for common machines.
 
 The CRC of a concatenation is the CRC of the first part, moved on over as many zero bytes as the second part
 has, xor that of the second. To move on over zeros is linear in the bits of the CRC: for 1, 2, 4, 8, ... zeros
@@ -6,6 +9,13 @@ there is a table for each of its four bytes, made when it is first needed.
 """
 
 from functools import cache
+
+try:
+    from isal.isal_zlib import crc32
+except ImportError:  # no wheel for this machine
+    from zlib import crc32
+
+__all__ = ["crc32", "crc32_combine"]
 
 _POLYNOMIAL = 0xEDB88320  # that of zlib.crc32, bits reversed
 _BYTE = 0xFF
@@ -17,7 +27,6 @@ Move = tuple[list[int], list[int], list[int], list[int]]
 def crc32_combine(crc1: int, crc2: int, len2: int) -> int:
     """The CRC-32 of two parts, one behind the other, from their CRCs and the length of the second.
 
-    >>> from zlib import crc32
     >>> crc32_combine(crc32(b"semantic "), crc32(b"multicast"), 9) == crc32(b"semantic multicast")
     True
     """

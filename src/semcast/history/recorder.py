@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, cast
-from zlib import crc32
 
 import msgspec
 
@@ -13,7 +12,7 @@ from semcast.core.events import Note, Purged, Sent
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
 from semcast.core.views import View
-from semcast.history.crc import crc32_combine
+from semcast.history.crc import crc32, crc32_combine
 from semcast.history.events import Event, History, RunInfo
 from semcast.history.schema import NON_PRIMARY, PRIMARY, SAFE, Kind, kind_named
 

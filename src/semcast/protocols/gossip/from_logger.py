@@ -121,19 +121,24 @@ class FromLogger:
         if self._session.is_meant(frame.incarnation):
             self._acknowledging.on_acknowledged(frame)
 
-    def _on_refused(self, _now: Nanos, _source: MemberId, frame: Refused) -> None:
+    def _on_refused(self, now: Nanos, _source: MemberId, frame: Refused) -> None:
         why = self._session.on_refused(frame)
         if why is not None:
+            self._give_up(now, why)
+
+    def _give_up(self, now: Nanos, why: str) -> None:
+        """It cannot stay: it leaves, once its session has ended, where it may have one."""
+        if not self._session.why and not self._session.give_up(now, why):
             self._end(Left(why))
 
-    def _on_full(self, _now: Nanos, source: MemberId, frame: Full) -> None:
+    def _on_full(self, now: Nanos, source: MemberId, frame: Full) -> None:
         """A logger logs nothing of this sender. Where too few others could, it would wait for ever."""
         if not self._session.is_meant(frame.incarnation):
             return
         self._full.add(source.name)
         others = [name for name in self._roster.loggers() if name not in self._full]
         if len(others) < self._desk.settings.log_acks:
-            self._end(Left(f"{source.name} cannot log what is sent here: {frame.why}"))
+            self._give_up(now, f"{source.name} cannot log what is sent here: {frame.why}")
 
     def _on_farewell(self, _now: Nanos, _source: MemberId, frame: Farewell) -> None:
         """As was asked for; or because nothing was heard of this member."""

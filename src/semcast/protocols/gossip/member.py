@@ -221,7 +221,7 @@ class Member(Stack):
         if self.session.over and not self._left:
             self._left = True
             self.finding.say_goodbye()
-            self.out.deliver(Left("asked to"))
+            self.out.deliver(Left(self.session.why or "asked to"))
 
     def _end(self, left: Left) -> None:
         """At once, without a word to the others."""
@@ -259,7 +259,12 @@ class Member(Stack):
         return self.sending.multicast_updates(now, payloads, items)
 
     def _hindrance(self) -> str | None:
-        """What else keeps this member from sending: nobody would be owed what it sends before it is one."""
+        """What else keeps this member from sending: nobody would be owed what it sends before it is one.
+
+        Nor would anybody wait for what is sent by one that gives up.
+        """
+        if self.session.why:
+            return "leaving"
         return "sponsors" if self._looking() else None
 
     def confirm(self, now: Nanos, ticket: int, *, safe: bool) -> None:  # noqa: ARG002

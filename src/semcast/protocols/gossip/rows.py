@@ -94,6 +94,11 @@ class Rows:
         newer = row is not None and row.member.incarnation > member.incarnation
         return newer or member.incarnation <= self._dismissed.get(member.name, -1)
 
+    def has(self, row: Row) -> bool:
+        """Whether this is the row of its name, as old as it is."""
+        known = self.of(row.member)
+        return known is not None and known.age == row.age
+
     def admit(
         self,
         now: Nanos,

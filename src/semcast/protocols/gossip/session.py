@@ -89,6 +89,9 @@ class Session:
         """Whether nobody else depends on this session."""
         self.leaving = False
         """Whether the member wants to leave."""
+        self.why = ""
+        """Why it cannot stay, where it gives up."""
+        self._asked_others = False  # a logger that did not answer in time, and may have admitted it
         self._sponsored_at = 0  # the attempt that sponsors were last asked with
         self._confirmed: dict[int, Confirm] = {}
         self._asks_senders = False
@@ -124,15 +127,17 @@ class Session:
         """
         former, self.logger = self.logger, logger
         if former is not None and former.name == logger.name:
+            self._asked_others = self._asked_others or former != logger
             if former != logger and self._with_sponsors:
                 self.leave_sponsors(now)
             return
         self._moved_at = now
+        self._asked_others = self._asked_others or former is not None
         if former is not None or self._with_sponsors:
             self._moving = former is not None
             self.attempt += 1
             self._confirmed.clear()
-        if not self.admitted:
+        if not self.admitted and not self.why:
             self._in_vain += former is not None
             self._ask()
 
@@ -157,10 +162,28 @@ class Session:
         else:
             self.on_period(now)
 
+    def give_up(self, now: Nanos, why: str) -> bool:
+        """It cannot stay; returns whether a logger has to end the session first.
+
+        Who is refused may have one all the same: of a logger that was asked before, and was slow. Nobody
+        would use it, and logs would keep everything for it.
+        """
+        settings = self._settings
+        may_have_one = not settings.stays if self.admitted else self._asked_others or self._sponsored_at > 0
+        if not may_have_one:
+            return False
+        self.why = why
+        if not self.leaving:
+            self.leaving = True
+            self._out.deliver(Note("leave"))
+        self.on_period(now)
+        return True
+
     @property
     def parting(self) -> bool:
         """Whether it wants to leave, and nothing holds it: its logger is asked to end the session."""
-        return self.leaving and self._sender.logged == self._sender.seq and self.may_leave()
+        logged = self._sender.logged == self._sender.seq
+        return self.leaving and (logged or bool(self.why)) and self.may_leave()
 
     def on_period(self, now: Nanos) -> None:
         """It is time for a report, or for another try."""
@@ -169,7 +192,7 @@ class Session:
         if self.logger is None:
             return  # nobody is there to be asked
         if self.parting:
-            if self._settings.stays:
+            if self._settings.stays and not self.why:
                 self._report(now)
                 self.over = True
                 return

@@ -148,8 +148,10 @@ class Sharing:
         self._colleagues.changed(member.name, source)
 
     def _take(self, source: MemberId, serial: int, row: Row) -> None:
-        if self._books.rows.merge(row):
+        rows = self._books.rows
+        if rows.merge(row):
             self._colleagues.changed(row.member.name, source)
+        if rows.has(row):  # also where a search brought it meanwhile, which is on disk later
             self._tell_admitted(row)
         self._out.send(source, Shared(serial))
 

@@ -251,6 +251,17 @@ class AtMostOnceFromLogger(Member):
     session_kind = _TrustingSession
 
 
+class _Careless(Session):
+    def give_up(self, now: Nanos, why: str) -> bool:  # noqa: ARG002
+        return False
+
+
+class LeavesItsSessionBehind(Member):
+    """Leaves as soon as one logger refuses it, though another one may have admitted it."""
+
+    session_kind = _Careless
+
+
 class _AnybodysAnswers(Session):
     def is_meant(self, incarnation: int) -> bool:  # noqa: ARG002
         return True
