@@ -32,8 +32,9 @@ def late(lab: GossipLab) -> None:
     lab.run(SECOND)
 
 
-def test_what_is_too_old_leaves_with_a_receipt() -> None:
-    lab = GossipLab(log_age=SECOND)
+@pytest.mark.parametrize("retention", Retention)
+def test_what_is_too_old_leaves_with_a_receipt(retention: Retention) -> None:
+    lab = GossipLab(log_age=SECOND, retention=retention)
     lab.crash("r", told=False)
     lab.run(SHORT)
     lab.seats["p"].multicast(b"1", b"2")

@@ -34,7 +34,7 @@ class Retention(enum.Enum):
     """What a logger keeps."""
 
     LIVE = "live"
-    """What nothing has replaced, whoever acknowledged it; within the limit."""
+    """What nothing has replaced, whoever acknowledged it."""
     STABLE = "stable"
     """What not every session has acknowledged (5.2)."""
     LIMITS = "limits"
