@@ -1,4 +1,4 @@
-"""More of the rules between groups: mutants of somebody who read the code, which no other test caught."""
+"""More of the rules between groups, as somebody saw them who read the code afterwards."""
 
 from tests.isis.lab import Lab
 
@@ -6,7 +6,7 @@ from semcast.protocols.isis import Policy
 
 
 def test_an_own_message_counts_before_the_program_is_given_it() -> None:
-    """While the next one waits nothing is given, so what was given says nothing of own messages."""
+    """The next one is in another group, and somebody lacks the first."""
     lab = Lab({"a": "pq", "b": "pq"}, Policy.CONSERVATIVE)
     lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "a" and carries)
     lab.queue("p", "a", "first")
@@ -20,8 +20,8 @@ def test_an_own_message_counts_before_the_program_is_given_it() -> None:
     assert lab.given["q"] == ["first", "second"]
 
 
-def test_a_view_without_messages_is_said_as_it_stands_for_the_one_before() -> None:
-    """What was given in the view before is not named any more (correction 5)."""
+def test_what_was_given_in_the_view_before_comes_first() -> None:
+    """It is not named any more, but its view is (correction 5), and here its causes are, too."""
     lab = Lab({"a": "pqr", "b": "pq", "c": "qr"}, Policy.FULL, others="s", resilience="0")
     lab.hold(lambda _source, dest, group, carries: dest == "q" and group == "c" and carries)
     lab.send("r", "c", "cause")
