@@ -317,7 +317,8 @@ def _experiment(each: Experiment) -> Markup:
             )
         )
     if findings.claims:
-        parts.append(table(["the paper's claims", "ours", ""], map(_claim, findings.claims), stacked=True))
+        whose = "the paper's claims" if spec.paper else "what was expected"
+        parts.append(table([whose, "ours", ""], map(_claim, findings.claims), stacked=True))
     if findings.differs:
         differs = findings.off or findings.broken
         title = "What differs, and why" if differs else "Remarks"
