@@ -81,7 +81,7 @@ CAUGHT_AT = {
     ("rpbcast", "recollected-message-readded"): 8,
     ("rpbcast", "no-holes"): 28,
     ("rpbcast", "one-speaks-for-all"): 1,
-    ("rpbcast", "asks-nobody"): 78,
+    ("rpbcast", "asks-nobody"): 75,
     ("rpbcast", "closed-sender-goes-on"): 74,
     ("rpbcast", "confirm-before-replicated"): 8,
     ("rpbcast", "collects-own-sessions-only"): 8,
