@@ -49,6 +49,39 @@ def test_what_is_too_old_leaves_with_a_receipt(retention: Retention) -> None:
     assert kept(lab) == []
 
 
+@pytest.mark.parametrize("retention", Retention)
+@pytest.mark.parametrize("kind", [Logger, MUTANTS["rpbcast"]["empty-streams-forgotten"].logger])
+def test_of_a_sender_that_is_gone_nothing_stays_when_all_of_it_expired(
+    kind: type[Logger], retention: Retention
+) -> None:
+    """Each start of a sender is a stream, and a log has room for so many. Sessions are told first."""
+    lab = GossipLab(logger=kind, log_age=SECOND, retention=retention, silence=SECOND)
+    lab.run(SHORT)
+    lab.crash("r", told=False)
+    former = lab.seats["p"].member
+    for payload in (b"1", b"2", b"3"):
+        lab.seats["p"].multicast(payload)
+        lab.run(SHORT)
+    lab.restart("p")
+    lab.run(3 * SECOND)
+    assert kept(lab) == []
+    there = former in logger_of(lab).books.streams
+    assert there is (kind is Logger), "r has not heard that they expired"
+    lab.restart("r")
+    lab.run(SECOND)
+    told = [each for each in lab.lost("r") if each.sender == former]
+    assert sum(each.last - each.first + 1 for each in told) == (3 if there else 0)
+    lab.run(SECOND)
+    assert former not in logger_of(lab).books.streams
+    lab.restart("log")
+    lab.run(SECOND)
+    assert former not in logger_of(lab).books.streams
+    lab.restart("q")
+    lab.seats["p"].multicast(b"4")
+    lab.run(SHORT)
+    assert lab.got("q")[-1:] == [b"4"]
+
+
 @pytest.mark.parametrize("bound", ["rewrite_records", "rewrite_bytes"])
 def test_a_log_that_is_never_quiet_is_written_anew_all_the_same(bound: str) -> None:
     """Under load a sync is always under way: what comes waits, else the log would grow for ever."""

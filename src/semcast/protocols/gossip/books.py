@@ -97,7 +97,7 @@ class Books:
         if len(self.streams) >= _IN_ALL:
             return (
                 f"the log has {_IN_ALL} streams, one for each start of a sender, and keeps what nothing"
-                " replaced: trim it, or choose retention limits"
+                " replaced: limit its age or bytes, or choose retention stable"
             )
         unfinished = [other for other, stream in self.streams.items() if stream.last is None]
         if len(unfinished) >= _MOST:

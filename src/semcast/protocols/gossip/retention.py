@@ -106,7 +106,7 @@ class Retaining:
             if self._colleagues:
                 stable = min(stable, self._elsewhere(stream.sender))
                 self._compact(stream, 1, stream.logged)
-            if self._settings.retention is Retention.STABLE and stable > stream.floor:
+            if self._leaves(stream, stable) and stable > stream.floor:
                 self._journal.write(Collected(stream.sender, stable))
                 self._note(stream, spans_of(self._books.collect(stream, stable)), "stable")
             else:
@@ -114,6 +114,16 @@ class Retaining:
             if stream.last is not None and stream.floor >= stream.last:
                 self._journal.write(Dropped(stream.sender, stream.last))
                 self._books.forget(stream.sender, stream.last)
+
+    def _leaves(self, stream: LogStream, stable: int) -> bool:
+        """Whether what is stable is collected: with `live` and `limits`, only where nothing is left of a stream.
+
+        Several loggers keep it: a session may still begin at another one, and come here.
+        """
+        if self._settings.retention is Retention.STABLE:
+            return True
+        over = stream.last is not None and stable >= stream.last
+        return over and not stream.messages and not self._colleagues
 
     def _merge(self, stream: LogStream, below: int) -> None:
         """Of receipts that every session is past, and of too many, it is enough that there was one."""

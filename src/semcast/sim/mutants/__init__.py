@@ -174,6 +174,7 @@ _LOGGERS: dict[str, Mutant] = {
     "begins-with-what-was-collected": Mutant(logger=gossip_loggers.BeginsWithWhatWasCollected),
     "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
     "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),
+    "empty-streams-forgotten": Mutant(logger=gossip_loggers.EmptyStreamsForgotten, by_chance=False),
     "keys-forgotten": Mutant(logger=gossip_loggers.KeysForgotten, by_chance=False),
     "half-a-batch": Mutant(logger=gossip_loggers.HalfABatch, by_chance=False),
     "published-twice": Mutant(logger=gossip_loggers.PublishedTwice, by_chance=False),

@@ -240,6 +240,18 @@ class ExpiresNewestFirst(Logger):
     retaining_kind = _NewestFirst
 
 
+class _EmptyIsOver(Retaining):
+    def minimum(self, now: Nanos, stream: MemberId) -> int | None:
+        there = self._books.streams[stream]
+        return super().minimum(now, stream) if there.last is None or there.messages else None
+
+
+class EmptyStreamsForgotten(Logger):
+    """Forgets a stream of which everything expired, though a session has not been told of that."""
+
+    retaining_kind = _EmptyIsOver
+
+
 class KeysForgotten(Logger):
     """Knows no key of a batch that was published before it crashed."""
 
