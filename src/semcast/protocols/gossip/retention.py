@@ -116,7 +116,7 @@ class Retaining:
                 self._books.forget(stream.sender, stream.last)
 
     def _leaves(self, stream: LogStream, stable: int) -> bool:
-        """Whether what is stable is collected: with `live` and `limits`, only where nothing is left of a stream.
+        """Whether to collect what is stable: with `live` and `limits`, only if nothing is left of a stream.
 
         Several loggers keep it: a session may still begin at another one, and come here.
         """
