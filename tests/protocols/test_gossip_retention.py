@@ -11,6 +11,7 @@ from semcast.core.messages import batch_of
 from semcast.core.outbox import Sync
 from semcast.protocols.gossip import Logger, Retention
 from semcast.protocols.gossip.log import LogStream
+from semcast.protocols.gossip.shelf import Shelf
 from semcast.sim.mutants import MUTANTS
 
 SHORT = 300 * MILLISECOND
@@ -149,6 +150,29 @@ def test_of_what_is_too_much_the_oldest_leave() -> None:
     lab.restart("log")
     lab.run(SHORT)
     assert kept(lab) == [b"0004", b"0014"]
+
+
+def test_positions_that_are_empty_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each round, it would take longer than the round in a log of a million messages."""
+    lab = GossipLab(log_bytes=10)
+    lab.run(SHORT)
+    looked: list[int] = []
+    size_of = Shelf.size_of
+
+    def seen(shelf: Shelf, seq: int) -> int | None:
+        looked.append(seq)
+        return size_of(shelf, seq)
+
+    monkeypatch.setattr(Shelf, "size_of", seen)
+    for number in range(200):
+        lab.seats["p"].multicast(b"%04d" % number)
+        lab.run(20 * MILLISECOND)
+    assert kept(lab) == [b"0198", b"0199"]
+    assert len(looked) <= 2 * 200
+    lab.restart("log")
+    lab.seats["p"].multicast(b"0200")
+    lab.run(SHORT)
+    assert kept(lab) == [b"0199", b"0200"]
 
 
 def test_a_live_log_is_bounded_by_its_live_set() -> None:

@@ -32,6 +32,7 @@ class Retaining:
         self._journal = journal
         self._out = out
         self._begins: Nanos = 0
+        self._emptied = 0  # before this position nothing is left: positions are never filled again
 
     def wait_for_reports(self, now: Nanos) -> None:
         """The log is new: nobody knows yet who is owed what."""
@@ -82,7 +83,7 @@ class Retaining:
         excess = sum(stream.size for stream in books.streams.values()) - settings.log_bytes
         excess = excess if settings.log_bytes else 0
         found: dict[MemberId, list[int]] = {}
-        for run in books.positions.runs():
+        for run in books.positions.from_(self._emptied):
             if (run.at >= since and excess <= 0) or run.end > books.positions.synced:
                 break
             stream = books.streams.get(run.sender)
@@ -90,9 +91,12 @@ class Retaining:
                 continue
             for seq in range(run.first, run.last + 1):
                 size = stream.messages.size_of(seq)
-                if size is not None and (run.at < since or excess > 0):
+                if size is not None and not (run.at < since or excess > 0):
+                    break
+                if size is not None:
                     found.setdefault(run.sender, []).append(seq)
                     excess -= size
+                self._emptied = run.position + seq - run.first + 1
         for sender, seqs in found.items():
             self._expire_all(books.streams[sender], spans_of(seqs))
 
