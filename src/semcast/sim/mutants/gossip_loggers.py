@@ -25,6 +25,7 @@ from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
 from semcast.protocols.gossip.publishing import Answer
+from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import Counted, Keyed, Record, Released, Replaced
 from semcast.protocols.gossip.retention import Retaining
@@ -512,6 +513,22 @@ class LeavesEndsInPart(Logger):
     """Takes a stream that ended for whole, though the disk is lost that had what others had not copied."""
 
     ending_kind = _Content
+
+
+_ROOM = 40
+"""Streams that fit into a frame if it has room for those, too, of which nothing is wanted."""
+
+
+class _Narrow(Pulling):
+    def _lacking(self, last: MemberId | None) -> list[LogStream]:  # noqa: ARG002
+        first = list(self._books.streams.values())[:_ROOM]
+        return [stream for stream in first if stream.contiguous < stream.known]
+
+
+class PullsTheFirstAlone(Logger):
+    """Asks other loggers for what its first streams lack, as long as a log has more than fit into a frame."""
+
+    pulling_kind = _Narrow
 
 
 class NewLogAsksNobody(Logger):
