@@ -10,6 +10,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.arriving import Arriving
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.copying import Copying
@@ -17,7 +18,7 @@ from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
-from semcast.protocols.gossip.frames import Closed, Entry, Join
+from semcast.protocols.gossip.frames import Closed, Entry, Join, Report
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Batched, Keys
@@ -529,6 +530,21 @@ class PullsTheFirstAlone(Logger):
     """Asks other loggers for what its first streams lack, as long as a log has more than fit into a frame."""
 
     pulling_kind = _Narrow
+
+
+class _InParts(Arriving):
+    def take(self, source: MemberId, frame: Report) -> list[Report]:  # noqa: ARG002
+        return [frame]
+
+
+class _HalfAdmission(Admission):
+    arriving_kind = _InParts
+
+
+class MovesInParts(Logger):
+    """Takes a session in with the first part of its position; of the rest, what it has itself."""
+
+    admission_kind = _HalfAdmission
 
 
 class NewLogAsksNobody(Logger):
