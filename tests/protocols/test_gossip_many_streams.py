@@ -32,7 +32,9 @@ def logged(lab: Several, name: str, senders: Sequence[MemberId]) -> list[int]:
 
 
 def test_streams_of_which_nothing_is_wanted_take_no_room() -> None:
-    nothing = [(MemberId("p", life), []) for life in range(CONTROL)]
+    nothing: list[tuple[MemberId, list[tuple[int, int]]]] = [
+        (MemberId("p", life), []) for life in range(CONTROL)
+    ]
     assert wanted([*nothing, (MemberId("q"), [(1, 2)])]) == [(MemberId("q"), [(1, 2)])]
     assert wanted(nothing) == []
 

@@ -46,7 +46,7 @@ _MOST = 256
 class _Sent(NamedTuple):
     at: Nanos
     attempt: int
-    count: int
+    whole: int
     parts: dict[int, list[Through]]
 
 
@@ -389,7 +389,7 @@ class Session:
         A logger to which the session is new waits for all parts of one report.
         """
         sent = self._reports.get(self._serial)
-        if sent is None or sent.count == 1 or len(sent.parts) < sent.count or sent.attempt != self.attempt:
+        if sent is None or sent.whole == 1 or len(sent.parts) < sent.whole or sent.attempt != self.attempt:
             return False
         if now - sent.at >= _IN_VAIN * self._settings.report:
             return False
@@ -399,7 +399,7 @@ class Session:
     def _send_report(self, sent: _Sent) -> None:
         assert self.logger is not None
         for part, through in sent.parts.items():
-            self._out.send(self.logger, Report(self._serial, sent.attempt, through, part, sent.count))
+            self._out.send(self.logger, Report(self._serial, sent.attempt, through, part, sent.whole))
 
     def on_reported(self, frame: Reported) -> bool:
         """The logger has heard; returns whether that answers one of the last reports."""

@@ -1,6 +1,7 @@
 """Loggers, broken on purpose."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -18,7 +19,7 @@ from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
-from semcast.protocols.gossip.frames import Closed, Entry, Join, Report
+from semcast.protocols.gossip.frames import CONTROL, Closed, Entry, Join, Report
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Batched, Keys
@@ -516,14 +517,16 @@ class LeavesEndsInPart(Logger):
     ending_kind = _Content
 
 
-_ROOM = 40
-"""Streams that fit into a frame if it has room for those, too, of which nothing is wanted."""
+_BESIDE = 24 + 19
+"""Bytes that a stream takes in a frame besides its name, and a gap."""
 
 
 class _Narrow(Pulling):
     def _lacking(self, last: MemberId | None) -> list[LogStream]:  # noqa: ARG002
-        first = list(self._books.streams.values())[:_ROOM]
-        return [stream for stream in first if stream.contiguous < stream.known]
+        sizes = accumulate(len(sender.name) + _BESIDE for sender in self._books.streams)
+        first = sum(1 for size in sizes if size <= CONTROL)
+        lacking = [stream.contiguous < stream.known and stream for stream in self._books.streams.values()]
+        return [stream for stream in lacking[:first] if stream]
 
 
 class PullsTheFirstAlone(Logger):
