@@ -127,9 +127,10 @@ def _with_long_names(rng: Random, scenario: Scenario, protocol: Protocol, count:
     assert isinstance(settings, GossipSettings)
     settings = msgspec.structs.replace(settings, loggers=loggers_of(scenario.size, protocol, count, MAX_NAME))
     crashes: list[AnyFault] = []
-    victims = [number for number in range(scenario.size - count) if number not in scenario.late]
-    for _ in range(rng.choice((0, 5, 15)) if victims else 0):  # each time another stream
+    victims = [each.sender for each in scenario.traffic if each.sender not in scenario.late]
+    for _ in range(rng.choice((5, 15, 30)) if victims else 0):  # each time another stream
         at, victim = rng.randrange(scenario.duration), rng.choice(victims)
+        crashes += _last_words(rng, scenario.size, victim, at)
         crashes += [Crash(at, victim, 0), Recover(at + rng.choice((1, 50)) * MILLISECOND, victim)]
     return msgspec.structs.replace(
         scenario,

@@ -183,7 +183,7 @@ class Admission:
         if not self.enough(row):
             return
         self._unconfirmed.pop(member, None)
-        owed = [(stream, seq) for stream, seq in sorted(row.through.items()) if stream in self._books.streams]
+        owed = self._owed(row)
         over = self._books.ended.newest()
         parts = entries([*owed, *over])
         begin = 0
@@ -193,6 +193,18 @@ class Admission:
             begin += len(part)
             whose = row.again, member.incarnation
             self._out.send(member, Confirm(attempt, number, len(parts), after, ended, *whose))
+
+    def _owed(self, row: Row) -> list[Entry]:
+        """Where a session goes on in each stream that is not over.
+
+        Of one that this logger has never heard of, as it was down, another one has written that in the row:
+        who is not told would begin that stream anew.
+        """
+        streams, ended, shared = self._books.streams, self._books.ended, bool(self._colleagues)
+        through = sorted(row.through.items())
+        return [
+            (stream, seq) for stream, seq in through if stream in streams or (shared and stream not in ended)
+        ]
 
     def on_report(self, now: Nanos, source: MemberId, frame: Report) -> None:
         """What a session is through with counts as soon as it is on disk."""

@@ -167,6 +167,7 @@ _LOGGERS: dict[str, Mutant] = {
     "leaves-ends-in-part": Mutant(logger=gossip_loggers.LeavesEndsInPart, by_chance=False),
     "pulls-the-first-alone": Mutant(logger=gossip_loggers.PullsTheFirstAlone, by_chance=False),
     "moves-in-parts": Mutant(logger=gossip_loggers.MovesInParts, by_chance=False),
+    "confirms-what-it-has-heard-of": Mutant(logger=gossip_loggers.ConfirmsWhatItHasHeardOf, by_chance=False),
     "new-log-asks-nobody": Mutant(logger=gossip_loggers.NewLogAsksNobody, by_chance=False),
     "forgets-alone": Mutant(logger=gossip_loggers.ForgetsAlone, by_chance=False),
     "forgotten-comes-back": Mutant(logger=gossip_loggers.ForgottenComesBack),

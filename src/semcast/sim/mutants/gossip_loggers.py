@@ -550,6 +550,17 @@ class MovesInParts(Logger):
     admission_kind = _HalfAdmission
 
 
+class _Narrator(Admission):
+    def _owed(self, row: Row) -> list[Entry]:
+        return [entry for entry in super()._owed(row) if entry[0] in self._books.streams]
+
+
+class ConfirmsWhatItHasHeardOf(Logger):
+    """Does not tell a session where it goes on in streams of which another logger alone has heard."""
+
+    admission_kind = _Narrator
+
+
 class NewLogAsksNobody(Logger):
     """Says at once what there is of a stream, though nobody knows yet whose sessions its lost disk had."""
 
