@@ -120,22 +120,29 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
 
 
 def _with_long_names(rng: Random, scenario: Scenario, protocol: Protocol, count: int) -> Scenario:
-    """Now and then loggers have more streams than fit into one frame: where names are long, ten do not."""
+    """Now and then several loggers have more streams than fit into a frame: where names are long, ten do not.
+
+    All members send, and in many lives each.
+    """
     settings = scenario.settings
-    if not count or rng.random() > (0.1 if count == 1 else 0.3):
+    if count < 2 or rng.random() > 0.3:
         return scenario
     assert isinstance(settings, GossipSettings)
     settings = msgspec.structs.replace(settings, loggers=loggers_of(scenario.size, protocol, count, MAX_NAME))
+    members = [number for number in range(scenario.size - count) if number not in scenario.late]
+    senders = {each.sender for each in scenario.traffic}
+    others = [number for number in members if number not in senders]
     crashes: list[AnyFault] = []
-    victims = [each.sender for each in scenario.traffic if each.sender not in scenario.late]
-    for _ in range(rng.choice((5, 15, 30)) if victims else 0):  # each time another stream
-        at, victim = rng.randrange(scenario.duration), rng.choice(victims)
+    for _ in range(rng.choice((5, 15, 30)) if members else 0):  # each time another stream
+        at, victim = rng.randrange(scenario.duration), rng.choice(members)
         crashes += _last_words(rng, scenario.size, victim, at)
         crashes += [Crash(at, victim, 0), Recover(at + rng.choice((1, 50)) * MILLISECOND, victim)]
+    more = [msgspec.structs.replace(scenario.traffic[0], sender=number) for number in others]
     return msgspec.structs.replace(
         scenario,
         name_bytes=MAX_NAME,
         settings=settings,
+        traffic=tuple(sorted((*scenario.traffic, *more), key=lambda each: each.sender)),
         faults=tuple(sorted((*scenario.faults, *crashes), key=lambda fault: fault.at)),
     )
 
