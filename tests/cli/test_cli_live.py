@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from semcast import blocking
 from semcast.cli.main import main
 
 PATIENCE = 20.0
@@ -141,6 +142,20 @@ def test_what_is_sent_by_gossip_is_in_the_log(
     start("logger", str(tmp_path / "log"), "--group", group)
     assert main(["send", group, "--stack", "gossip", "--timeout", "30s", "hello", "you"]) == 0
     assert capsys.readouterr().out == f"sent 2 messages to {group} (logged)\n"
+
+
+def test_who_reads_a_log_is_no_member_to_wait_for(
+    start: Start, group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A query in Spark, say: it is never in a view with others."""
+    start("logger", str(tmp_path / "log"), "--group", group)
+    with blocking.log(group, timeout=PATIENCE) as log:
+        assert main(["members", group, "--json"]) == 0
+        phases = sorted(each["phase"] for each in printed_json(capsys)["members"])
+        assert phases == ["client", "operational"]
+        assert main(["send", group, "--stack", "gossip", "--timeout", "30s", "hello"]) == 0
+        assert capsys.readouterr().out == f"sent 1 message to {group} (logged)\n"
+        assert log.ends().next == 1
 
 
 def test_the_text_may_come_behind_options(group: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -250,6 +250,28 @@ def test_plain_messages_that_wait_one_behind_the_other_are_one_run() -> None:
     assert (desk.handover.unsent, desk.handover.unsent_bytes) == (0, 0)
 
 
+def test_updates_that_wait_one_behind_the_other_are_one_run() -> None:
+    handover = Desk().handover
+    handover.send_plain(b"1")
+    handover.send_update(b"22", Item("a"))
+    handover.send_update(b"3", Item("b"))
+    handover.send_plain(b"4")
+    handover.send_update(b"5", Item("a"))
+    assert (handover.unsent, handover.unsent_bytes) == (5, 6)
+    runs = []
+    while handover.outgoing:
+        head = handover.head()
+        assert handover.head() is head, "looked at twice"
+        runs.append((head.payloads, head.annotations, head.bytes(len(head.payloads))))
+        handover.outgoing.popleft()
+    assert runs == [
+        ([b"1"], None, 1),
+        ([b"22", b"3"], [Item("a"), Item("b")], 3),
+        ([b"4"], None, 1),
+        ([b"5"], [Item("a")], 1),
+    ]
+
+
 def test_what_flow_control_leaves_of_a_run_comes_before_what_was_sent_later() -> None:
     desk = Desk()
     for payload in (b"1", b"2", b"3"):

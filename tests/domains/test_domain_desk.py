@@ -388,6 +388,26 @@ def test_a_join_that_is_given_up_is_taken_back() -> None:
     play(scenario)
 
 
+def test_who_comes_back_while_a_join_waits_for_room_asks_once() -> None:
+    """Live: the second request was refused, and the program was in a group of which it did not know."""
+
+    async def scenario(link: FakeLink, floor: semcast.Domain) -> None:
+        link.room = 0
+        joining = await started(floor.join("a"))
+        assert link.submitted == []
+        link.put_out()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        link.give_room(10)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert link.submitted == [JoinRequest("a")]
+        link.tell(installed("a", 1, AGAIN))
+        assert (await joining).name == "a"
+
+    play(scenario)
+
+
 def test_a_domain_that_nobody_lets_in_can_be_closed() -> None:
     """`close` waited for ever for the end of a domain that had never begun."""
 

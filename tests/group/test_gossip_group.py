@@ -11,7 +11,10 @@ import pytest
 
 import semcast
 from semcast.core.events import Left
+from semcast.core.ids import SECOND
 from semcast.core.stack import Stack
+from semcast.group.families.gossip import gossip_settings
+from semcast.group.settings import resolve
 
 PATIENCE = 10.0
 
@@ -78,6 +81,10 @@ def test_only_a_logger_logs() -> None:
         ({"policy": "leave"}, "policy = leave is not available"),
         ({"protocol": "pbcast", "durable": True}, "has no loggers"),
         ({"sponsors": 17}, "sponsors 17: from 0 to 16"),
+        ({"log_messages": 5}, "log_messages needs retention = limits; log_bytes and log_age do not"),
+        ({"log_messages": 5, "retention": "stable"}, "log_messages needs retention = limits"),
+        ({"log_bytes": "many"}, "'many' is not a size"),
+        ({"log_age": "long"}, "log_age = 'long' is not a duration"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: str) -> None:
@@ -86,6 +93,13 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], told: st
             semcast.join("g", stack="gossip", **given)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("retention", ["live", "stable", "limits"])
+def test_bytes_and_age_bound_every_retention(retention: str) -> None:
+    given = resolve({"stack": "gossip", "retention": retention, "log_bytes": "1kB", "log_age": "60m"})
+    chosen = gossip_settings(given, 1400)
+    assert (chosen.retention.value, chosen.log_bytes, chosen.log_age) == (retention, 1000, 3600 * SECOND)
 
 
 def test_a_logger_that_comes_later_is_used() -> None:

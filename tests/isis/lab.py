@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import semcast.specs.domains.kinds  # noqa: F401  (what the recorder writes down)
 from semcast.core.events import Note
 from semcast.core.ids import MILLISECOND, MemberId, Nanos
 from semcast.core.outbox import Frame, Outbox, Timer
@@ -86,12 +87,21 @@ class Lab:
     # What happens
 
     def send(
-        self, letter: str, group: str, name: str, *, ordered: bool = False, to: str | None = None
+        self,
+        letter: str,
+        group: str,
+        name: str,
+        *,
+        ordered: bool = False,
+        to: str | None = None,
+        item: str | None = None,
     ) -> None:
         """A program sends a message."""
         process = self.at[letter]
         client = None if to is None else MemberId(to)
-        self._names[letter, process.cast(group, [name.encode()], ordered=ordered, to=client)] = name
+        items = None if item is None else [item]
+        number = process.cast(group, [name.encode()], items, ordered=ordered, to=client)
+        self._names[letter, number] = name
         process.settle(self.now)
         self._drain(letter)
 
@@ -149,6 +159,11 @@ class Lab:
         """All that was held arrives, and nothing is held any more."""
         self._holds = None
         self._net, self.held = [*self.held, *self._net], []
+
+    def hand_over(self, letter: Letter) -> None:
+        """A frame that was held arrives."""
+        self.at[letter[1]].on_frame(self.now, MemberId(letter[0]), letter[2])
+        self._drain(letter[1])
 
     def let(self, which: Callable[[str, str, str, bool], bool]) -> None:
         """Hold only these from now on: whatever else was held arrives."""

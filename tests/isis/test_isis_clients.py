@@ -8,6 +8,9 @@ from tests.isis.lab import Lab
 from semcast.core.ids import MemberId
 from semcast.history import History
 from semcast.protocols.isis import Policy
+from semcast.protocols.isis.client_frames import Came, Gone, Roll
+from semcast.protocols.isis.roster import Roster
+from semcast.protocols.isis.styles import Style
 from semcast.protocols.lightweight.sessions import Refused
 from semcast.sim.isis_programs import DomainProcess
 from semcast.sim.isis_scenario import IsisVariant
@@ -483,3 +486,24 @@ def test_servers_say_what_they_send_to_one_client() -> None:
 def test_the_swarm_with_clients_finds_nothing(policy: Policy, seed: int) -> None:
     found = report(seed, "isis", None, IsisVariant(policy=policy, clients=True))
     assert not found.broken, found.broken
+
+
+def test_an_orphan_that_has_started_again_is_given_up_at_once() -> None:
+    """Live: its contact was dead, too, and who changed the group waited three times the longest silence."""
+    first, dead, client = MemberId("s"), MemberId("t"), MemberId("c", 1)
+    roster = Roster(first, Style.CLIENT_SERVER)
+    roster.enter((first, dead), [])
+    roster.rolled(dead, Roll(False, Style.CLIENT_SERVER.value, [], []))
+    assert roster.came(dead, Came(client, 1, 1, 0, []))
+    roster.enter((first,), [])
+    roster.commands.clear()
+    roster.tick(10, 1000, ())
+    assert roster.awaited()
+    assert not roster.commands
+    again = MemberId("c", 2)
+    assert roster.came(first, Came(again, 1, 1, 0, []))
+    roster.tick(20, 1000, (again,))
+    assert list(roster.commands) == [Gone(client, 0)]
+    assert roster.went(Gone(client, 0))
+    assert not roster.awaited()
+    assert again in roster.listed

@@ -14,6 +14,7 @@ from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.order import DomainOrder, Ticket
 from semcast.protocols.isis.policies import Conservative, Full
 from semcast.protocols.isis.stamps import Foreign, Head
+from semcast.protocols.isis.taking import Taking
 from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.sim.isis_programs import DomainProcess
@@ -350,23 +351,37 @@ def test_a_purged_message_hands_on_what_it_says_of_other_groups(
 ) -> None:
     sender, me = MemberId("p"), MemberId("q")
     lines: Any = SimpleNamespace(
-        append=lambda _batch: None, members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1
+        append=lambda _batch: None,
+        members=(sender, me),
+        queued=[0, 0],
+        delivered=[0, 0],
+        rank=1,
+        replaced_upto=lambda _rank: 9,
     )
     tickets: list[Ticket] = []
-    seat: Any = SimpleNamespace(keep=lambda _others: None, serving=None, member=SimpleNamespace(is_out=False))
+    taking, member = Taking(me), SimpleNamespace(is_out=False)
+    seat: Any = SimpleNamespace(keep=lambda _others: None, serving=None, member=member, taking=taking)
     line: Any = SimpleNamespace(newest=None, add=tickets.append)
     order = kind(lines, 1, 0, seat, line)
     order.skipped(0, 1, msgspec.msgpack.encode(Head([], [Foreign("g", 1, [(0, 3)])])))
     order.lined_up(batch_of(sender, 2, [b"later"]))
     assert list(tickets[0].others) == others
+    taking.here[sender] = 8
+    assert taking.certain(me, sender) == (0 if kind is DomainOrder else 8), "the ninth may replace it"
 
 
 def test_messages_in_a_row_have_one_place_in_the_line() -> None:
     sender, me = MemberId("p"), MemberId("q")
     lines: Any = SimpleNamespace(
-        append=lambda _batch: None, members=(sender, me), queued=[0, 0], delivered=[0, 0], rank=1
+        append=lambda _batch: None,
+        members=(sender, me),
+        queued=[0, 0],
+        delivered=[0, 0],
+        rank=1,
+        replaced_upto=lambda _rank: 9,
     )
-    seat: Any = SimpleNamespace(keep=lambda _others: None, serving=None, member=SimpleNamespace(is_out=False))
+    taking, member = Taking(me), SimpleNamespace(is_out=False)
+    seat: Any = SimpleNamespace(keep=lambda _others: None, serving=None, member=member, taking=taking)
     line = Line({}, Conservative({}, IsisSettings()), Totals({}))
     order = DomainOrder(lines, 1, 0, seat, line)
     order.lined_up(batch_of(sender, 1, [b"1", b"2"]))

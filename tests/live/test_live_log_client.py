@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -71,6 +72,37 @@ def test_positions_survive_a_restart_of_the_logger(
             start(started, tmp_path / "log", group, "--name", "log1")
             with pytest.raises(semcast.OtherLogError, match="this is log"):
                 await log.ends()
+
+    asyncio.run(test())
+
+
+def test_a_question_that_makes_no_sense_is_refused_at_once(
+    tmp_path: Path, group: str, started: list[Process]
+) -> None:
+    """A logger drops what it cannot read: the program would wait for an answer for ever."""
+
+    async def test() -> None:
+        start(started, tmp_path, group)
+        async with asyncio.timeout(PATIENCE), semcast.log(group) as log:
+            for words in ("text", [b"x", "text"], [None]):
+                with pytest.raises(TypeError, match="must be bytes"):
+                    await log.publish(b"k", words)  # type: ignore[arg-type]
+                with pytest.raises(TypeError, match="must be bytes"):
+                    await log.stage("s", words)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="key of type str"):
+                await log.publish("k", [b"x"])  # type: ignore[arg-type]
+            for pieces in (-1, 1 << 70):
+                with pytest.raises(semcast.LogError, match="release: "):
+                    await log.publish_staged(b"k", [("s", pieces)])
+            with pytest.raises(semcast.LogError, match="read: "):
+                await log.read(0, 1, prefix="x" * 65)
+            with pytest.raises(semcast.LogError, match="read: "):
+                await log.read(1 << 70, 1 << 71)
+            with pytest.raises(semcast.LogError, match="ask: "):
+                await log.at_time(1e60)
+            with pytest.raises(semcast.LogError, match="ask: "):
+                await log.forget("x" * 65)
+            assert (await log.read(0, sys.maxsize)).next == 0
 
     asyncio.run(test())
 

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -103,6 +104,46 @@ def test_what_is_logged_survives_kill_9(tmp_path: Path, group: str, started: lis
         publish(publisher, b"4")
         assert started[-1].end() == (0, "")
     assert replayed(tmp_path) == ["1", "2", "3", "4"]
+
+
+def there(address: object, group: str) -> int:
+    """How many messages are in the log, by its metrics."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(f'semcast_log_messages{{group="{group}"}} '):
+                return int(line.split()[-1])
+    raise AssertionError
+
+
+@pytest.mark.parametrize("retention", ["live", "stable"])
+def test_a_log_stays_below_its_bytes_whoever_is_away(
+    retention: str, tmp_path: Path, group: str, started: list[Process]
+) -> None:
+    """Nothing is replaced, and a session needs all of it."""
+    bounds = ("--retention", retention, "--bytes", "1kB", "--metrics", "127.0.0.1:0")
+    started.append(Process(tmp_path, group, *bounds))
+    started[0].says()
+    address = started[0].says()["address"]
+    with blocking.join(group, stack="gossip", name="p", receive=False, durable=True) as publisher:
+        with blocking.subscribe(group, durable="desk-7", start="new"):
+            pass
+        sent = [b"%0100d" % number for number in range(50)]
+        publish(publisher, *sent)
+        until = time.monotonic() + PATIENCE
+        while there(address, group) > 10 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert there(address, group) == 10
+        with blocking.subscribe(group, durable="desk-7", start="acknowledged") as desk:
+            found: list[bytes] = []
+            lost = 0
+            for batch in desk.batches(PATIENCE):
+                found += [message.payload for message in batch]
+                lost += sum(each.last - each.first + 1 for each in batch.lost)
+                if found and found[-1] == sent[-1]:
+                    break
+        assert found == sent[-10:]
+        assert lost == 40
+        assert started[0].end() == (0, "")
 
 
 def test_a_full_disk_ends_it_and_loses_nothing(tmp_path: Path, group: str, started: list[Process]) -> None:

@@ -7,14 +7,16 @@ import pytest
 
 from semcast.cli.main import main
 from semcast.core.ids import MemberId
-from semcast.logger import LogFolder, log_folders, open_home
+from semcast.logger import LogFolder, log_folders, offline, open_home
 from semcast.protocols.gossip.records import (
     Acknowledged,
     Admitted,
     Opened,
+    Placed,
     Record,
     Replaced,
     Stored,
+    StoredRun,
     encode,
 )
 from semcast.storage import SegmentLog, StorageError
@@ -67,6 +69,34 @@ def test_what_is_in_a_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["log", "replay", str(folder), "--json", "--from", "3"]) == 0
     assert [row["text"] for row in printed(capsys)] == ["3", "4", "5"]
     assert segment(folder).read_bytes() == before
+
+
+def test_what_is_on_disk_stays_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log may be much larger than the memory: little of it is held, and it is read in its own order."""
+    monkeypatch.setattr(offline, "_CACHE", 10_000)
+    b = MemberId("b", 8)
+    held = MemberFolder(folder, GROUP, "log-1")
+    log = SegmentLog(held.path, 20_000)
+    for number in range(40):
+        first = 2 * number + 1
+        records: list[Record] = [
+            StoredRun(b, first, [b"%d" % first * 500, b"x" * 1000]),
+            Placed(2 * number, b, first, 2, number),
+            Stored(A, number + 6, b"%d" % (number + 6) * 500),
+        ]
+        log.append([encode(record) for record in records])
+        log.sync()
+    log.close()
+    held.close()
+    [found] = log_folders(folder)
+    books = found.books()
+    assert books.cache.size <= 10_000
+    ids = [message.id for message in found.messages()]
+    assert [each.seq for each in ids] == [*range(1, 81), 1, 3, 4, 5, *range(6, 46)]
+    assert [each.sender for each in ids[:80]] == [b] * 80
+    assert all(message.payload.startswith(b"%d" % message.id.seq) for message in found.messages("a", 6))
+    assert books.cache.size <= 10_000
+    assert [message.id.seq for message in found.messages("b", 79)] == [79, 80]
 
 
 @pytest.mark.parametrize("action", ["ls", "sessions", "check", "replay"])

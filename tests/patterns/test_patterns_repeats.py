@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from random import Random
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from semcast.core import Item, MemberId, Message, MessageId, View
 from semcast.patterns import Repeats, RowKey, key_problem, put_key, split_key
-from semcast.patterns.repeats import KEY_BYTES, MAX_PARTITION, MAX_ROW, _Query
+from semcast.patterns.repeats import _PARTITION, KEY_BYTES, MAX_PARTITION, MAX_ROW, _Query, _Rows
 
 QUERY, OTHER = UUID(int=1), UUID(int=2)
 
@@ -130,23 +131,75 @@ def test_a_number_that_means_another_row_loses_nothing() -> None:
     assert not any(map(repeats.repeated, [second.plain(key, "a"), Sender(3).plain(key, "b")]))
 
 
+def test_an_item_and_what_is_said_of_it_do_not_run_together() -> None:
+    """5 about s12 and 25 about s1 are as bytes the same; so is 12 about s, and s12 about nothing."""
+    key = RowKey(QUERY, 0, 0)
+    rows: list[tuple[str | None, bytes]] = [("s12", b"5"), ("s1", b"25"), ("s", b"125"), (None, b"s125")]
+    for first, second in permutations(rows, 2):
+        repeats = Repeats()
+        assert not any(
+            repeats.repeated(Sender(start).plain(put_key(key, says), item))
+            for start, (item, says) in enumerate((first, second))
+        )
+        item, says = second
+        assert repeats.repeated(Sender(3).plain(put_key(key, says), item))
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=200))
+def test_rows_come_in_any_order(rows: list[tuple[int, int]]) -> None:
+    """They are kept in chunks: as a table would have them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("semcast.patterns.repeats._CHUNK", 4)
+        kept, table = _Rows(), dict[int, int]()
+        for row, contents in rows:
+            expected = False if row not in table else True if table[row] == contents else None
+            assert kept.seen(row, contents) is expected
+            kept.put(row, contents)
+            table[row] = contents
+        assert (kept.numbers(), kept.sums()) == (sorted(table), [table[row] for row in sorted(table)])
+        assert len(kept) == len(table)
+        assert all(1 <= len(chunk.numbers) <= 4 for chunk in kept._chunks)
+
+
+def test_partitions_of_a_row_each_are_bounded_too() -> None:
+    """What a partition takes besides its rows counts."""
+    repeats, sender = Repeats(rows=1000), Sender()
+    for partition in range(300):
+        assert not repeats.repeated(sender.row(0, 7, partition))
+    [query] = repeats._queries.values()
+    assert len(query.rows[0]) == 1000 // 65
+    assert repeats.stats.forgotten == 300 - 1000 // 65
+    again = Sender(2)
+    assert sum(repeats.repeated(again.row(0, 7, partition)) for partition in range(300)) == 1000 // 65
+    small = Repeats(rows=1000, queries=1)
+    small.restore(repeats.export())
+    assert small._size == repeats._size == 65 * (1000 // 65)
+
+
 def test_memory_is_bounded_and_says_what_it_forgot() -> None:
-    repeats, sender = Repeats(queries=3, rows=10), Sender()
+    room = 10 + 2 * _PARTITION
+    repeats, sender = Repeats(queries=3, rows=room), Sender()
     for number in range(100):
         assert not repeats.repeated(sender.row(0, 0, query=UUID(int=number)))
-    assert (len(repeats._queries), repeats._size, repeats.stats.forgotten) == (3, 3, 97)
+    assert len(repeats._queries) == 3
+    assert repeats._size <= room
+    assert repeats.stats.forgotten >= 97
     for batch in range(50):
         for row in range(4):
             assert not repeats.repeated(sender.row(batch, row))
     [*_, query] = repeats._queries.values()
     assert set(query.rows) == {0, 49}, "the first batch of a sender, and its last"
-    assert repeats._size == 8 + 2
+    assert query.count(0) + query.count(49) == 8
     for row in range(30):
         assert not repeats.repeated(sender.row(50, row))
-    assert repeats._size == 10
     again = Sender(2)
-    assert sum(repeats.repeated(again.row(50, row)) for row in range(30)) == 10
-    for incarnation in range(3, 60):
+    assert sum(repeats.repeated(again.row(50, row)) for row in range(30)) == 30
+    for row in range(300):
+        assert not repeats.repeated(sender.row(51, row))
+    assert repeats._size == room
+    again = Sender(3)
+    assert sum(repeats.repeated(again.row(51, row)) for row in range(300)) == room - _PARTITION
+    for incarnation in range(4, 60):
         repeats.repeated(Sender(incarnation).row(60 + incarnation, 0))
     assert len(query.senders) == 8
     with pytest.raises(ValueError, match="1 or more of each"):
@@ -279,7 +332,7 @@ def test_what_was_kept_beside_goes_on(seed: int) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(0, 1 << 32), st.integers(1, 2), st.integers(1, 12))
+@given(st.integers(0, 1 << 32), st.integers(1, 2), st.integers(1, 12) | st.integers(64, 200))
 def test_with_too_little_room_nothing_is_lost(seed: int, queries: int, rows: int) -> None:
     assert judge(lambda: Repeats(queries=queries, rows=rows), run(seed)) != "lost"
 

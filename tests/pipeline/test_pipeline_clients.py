@@ -7,6 +7,7 @@ from random import Random
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from tests.calls.parting import cases
 from tests.lightweight.test_lightweight_specs import spoilt
 from tests.pipeline.agreement import differences, in_memory, said, statuses
 from tests.pipeline.histories import named, renumbered, write
@@ -56,6 +57,7 @@ def recorded() -> Iterator[History]:
     yield renumbered(programs.info, [*programs.events, _last_heard(programs)])
     going_on = named(programs, "goes-on")
     yield renumbered(going_on.info, [*going_on.events, *_after_the_end(going_on)])
+    yield from (history for history, _ in cases())
     for (stack, name), seed in CAUGHT.items():
         yield named(simulate(scenario_of(stack, seed), MUTANTS[stack][name]).history, name)
 

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.isis.test_isis_lives import history_of_lives
 from tests.pipeline.agreement import differences, in_memory, said, statuses
 from tests.pipeline.histories import named, write
 from tests.specs.domain_histories import shuffled, wander
@@ -31,6 +32,7 @@ def recorded() -> list[History]:
     histories.append(named(domain("p: conservative F1?"), "nothing"))
     histories.append(named(domain(SECTION_6_5), "gap"))
     histories.append(named(domain(SECTION_6_5.replace("r: ", "r: full1 ")), "beyond"))
+    histories.append(named(history_of_lives(), "lives"))
     histories += [
         named(domain(script, cut_off="p", seed=None), f"cut-off-{number}")
         for number, script in enumerate(scripts[:12])

@@ -8,6 +8,8 @@ from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -18,8 +20,9 @@ from tests.pipeline.test_pipeline_stream_sink import Task, publish
 from semcast import Message, Repeats, RowKey, blocking, put_key, split_key
 from semcast.group.errors import ConfigurationError
 from semcast.group.logclient import LogError
+from semcast.patterns.repeats import MAX_PARTITION, MAX_ROW
 from semcast.pipeline.stream.options import SinkOptions, Where, sink_options, source_options, where
-from semcast.pipeline.stream.rows import KEYED, ddl, heartbeat_row
+from semcast.pipeline.stream.rows import KEYED, SCHEMA, ddl, heartbeat_row, with_keys
 from semcast.pipeline.stream.sink import LogStreamWriter, check_columns
 
 PATIENCE = 60.0
@@ -152,6 +155,36 @@ def test_rows_are_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
     for unknown in ((None, "12"), (str(query), None)):
         with pytest.raises(LogError, match="which query and batch this is"):
             staged(monkeypatch, *unknown, first)
+
+
+def unkeyed(*payloads: bytes) -> pa.RecordBatch:
+    """Rows as they are read."""
+    columns = {field.name: pa.nulls(len(payloads), field.type) for field in SCHEMA}
+    columns["payload"] = pa.array(payloads, pa.binary())
+    return pa.RecordBatch.from_pydict(columns, schema=SCHEMA)
+
+
+row_keys = st.builds(
+    RowKey,
+    st.sampled_from([UUID(int=1), UUID(int=1 << 100), UUID(int=(1 << 128) - 1)]),
+    st.integers(0, MAX_ROW),
+    st.integers(0, MAX_ROW),
+    st.none() | st.integers(0, MAX_PARTITION),
+)
+pieces = st.binary(max_size=60)
+either = pieces | pieces.map(lambda rest: b"\x93sr\x01" + rest) | st.builds(put_key, row_keys, pieces)
+
+
+@drawn(st.lists(either, max_size=20))
+def test_columns_say_what_split_key_says(payloads: list[bytes]) -> None:
+    """Whatever the payloads are, also such as look like keys."""
+    found = with_keys(unkeyed(*payloads))
+    assert found.schema == KEYED
+    for payload, row in zip(payloads, found.to_pylist(), strict=True):
+        key, rest = split_key(payload)
+        assert row["payload"] == rest
+        told = (row["query"], row["batch"], row["partition"], row["row"])
+        assert told == ((None,) * 4 if key is None else (str(key.query), key.batch, key.partition, key.row))
 
 
 def test_options_of_keys() -> None:

@@ -189,7 +189,8 @@ def test_a_client_may_want_a_certain_logger() -> None:
     client.on_frame(0, MemberId("log1"), Found(0, 1))
     assert client.phase() == "joining"
     client.on_frame(0, MemberId("log2"), Found(0, 1))
-    assert client.phase() == "operational"
+    assert client.phase() == "client"
+    assert client.settled()
     client.on_frame(0, MemberId("log2"), End(77, 0, 0, 0))  # awaited by nobody
     for _ in range(64):
         client.ask(0, Ask(0, 0, "ends"), lambda _: None)

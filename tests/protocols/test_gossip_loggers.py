@@ -17,6 +17,7 @@ from semcast.protocols.gossip.frames import (
     Holding,
     Join,
     Past,
+    Promise,
     Seek,
     Share,
     Shared,
@@ -244,6 +245,50 @@ def test_a_lost_disk_does_not_close_a_stream_again() -> None:
     assert sorted(stack.books.streams[MemberId("p")].messages) == [1, 2]
 
 
+def test_a_new_log_is_told_what_is_past_once_that_is_on_disk() -> None:
+    """Else k could crash, and not know any more what it told l, which believes it."""
+    lab = Several()
+    lab.run(SHORT)
+    lab.lose_disk("l")
+    lab.seats["k"].sync_after = None
+    lab.seats["p"].multicast(b"1")
+    lab.restart("l")
+    lab.run(SHORT)
+    assert lab.seats["l"].stack.phase() == "joining"
+    lab.seats["k"].sync_after = 0
+    lab.seats["k"].finish_sync()
+    lab.run(SHORT)
+    assert lab.seats["l"].stack.phase() == "operational"
+
+
+def test_a_session_that_another_logger_hears_is_not_ended() -> None:
+    """q reports to l alone: k, which decides, ends sessions only that no logger hears."""
+    lab = Several(inactive=SECOND)
+    lab.run(SHORT)
+    lab.stop(source="q", dest="k")
+    lab.run(4 * SECOND)
+    assert not lab.notes("k", "dismissed")
+    lab.carries = lambda *_: True
+    lab.seats["q"].crash()
+    lab.run(3 * SECOND)
+    assert [note.members for note in lab.notes("k", "dismissed")] == [(MemberId("q"),)]
+
+
+def test_what_a_lost_disk_had_promised_counts_no_more() -> None:
+    """Else something would leave that this log alone replaces, or that a session needs."""
+    lab = Several()
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1")
+    lab.run(SHORT)
+    k, p = lab.seats["k"].stack, MemberId("p")
+    assert isinstance(k, Logger)
+    assert (k.colleagues.stable(p), k.colleagues.logged(p), k.colleagues.holders(p, 1)) == (1, 1, 1)
+    lab.seats["k"].hear(MemberId("l", 7), Promise(8, 1, []))
+    assert (k.colleagues.stable(p), k.colleagues.logged(p), k.colleagues.holders(p, 1)) == (0, 0, 0)
+    lab.seats["k"].hear(MemberId("l"), Promise(1, 9, [(p, 1, 1)]))
+    assert k.colleagues.logged(p) == 0, "of the former log, and late"
+
+
 @pytest.mark.parametrize("kind", [None, "leaves-ends-in-part"])
 def test_the_rest_of_a_stream_that_ended_is_found_or_given_up_after_a_disk_is_lost(kind: str | None) -> None:
     """k closed it, and lost its disk before l had copied all: r has the second message, nobody the third."""
@@ -262,7 +307,14 @@ def test_the_rest_of_a_stream_that_ended_is_found_or_given_up_after_a_disk_is_lo
     lab.lose_disk("k")
     lab.carries = lambda *_: True
     lab.restart("k")
+    lab.run(100 * MILLISECOND)
+    stack = lab.seats["k"].stack
+    assert isinstance(stack, Logger)
+    stream, r = stack.books.streams[MemberId("p")], MemberId("r")
+    takes = [not stack.ending.refuses(stream, r, seq) for seq in (2, 3, 4)]
+    assert takes == ([True, True, False] if kind is None else [False] * 3), "until it is concluded"
     lab.run(2 * SECOND)
+    assert all(stack.ending.refuses(stream, r, seq) for seq in (2, 3, 4))
     for name in "qr":
         assert lab.got(name) == ([b"1", b"2"] if name == "r" or kind is None else [b"1"])
         assert [note.seq for note in lab.notes(name, "lost")] == ([3] if kind is None else [])

@@ -152,6 +152,14 @@ def test_messages_are_found_by_time() -> None:
     assert (reading.at_time(0), reading.at_time(between), reading.at_time(1 << 62)) == (0, 2, 3)
 
 
+def test_a_clock_that_goes_back_does_not_take_the_index_with_it() -> None:
+    positions, p = Positions(), MemberId("p")
+    positions.place(p, [(1, 3)], 200)
+    positions.place(p, [(4, 4)], 100)
+    assert (positions.at_time(150), positions.at_time(200), positions.at_time(201)) == (0, 0, 4)
+    assert positions.times() == (200, 200)
+
+
 def test_positions_take_memory_for_what_is_there() -> None:
     """A log that is compacted for ever keeps a few runs."""
     positions, p = Positions(), MemberId("p")

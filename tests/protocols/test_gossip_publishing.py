@@ -218,6 +218,8 @@ def test_batches_that_cannot_be_logged_are_refused() -> None:
         publish(lab, b"", b"1")
     with pytest.raises(ValueError, match="a batch has 1 to 4096 messages"):
         publish(lab, b"k")
+    with pytest.raises(ValueError, match="payload of 2000000 bytes: at most 60000"):
+        publish(lab, b"k", bytes(2_000_000))
     stack = lab.seats["log"].stack
     assert isinstance(stack, Logger)
     with pytest.raises(ValueError, match="a batch names items"):

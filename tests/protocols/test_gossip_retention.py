@@ -1,5 +1,7 @@
 """What a log keeps: by age, by bytes, by count, and no more than it must."""
 
+from itertools import pairwise
+
 import pytest
 from tests.protocols.gossiplab import GossipLab
 
@@ -30,8 +32,9 @@ def late(lab: GossipLab) -> None:
     lab.run(SECOND)
 
 
-def test_what_is_too_old_leaves_with_a_receipt() -> None:
-    lab = GossipLab(log_age=SECOND)
+@pytest.mark.parametrize("retention", Retention)
+def test_what_is_too_old_leaves_with_a_receipt(retention: Retention) -> None:
+    lab = GossipLab(log_age=SECOND, retention=retention)
     lab.crash("r", told=False)
     lab.run(SHORT)
     lab.seats["p"].multicast(b"1", b"2")
@@ -44,6 +47,59 @@ def test_what_is_too_old_leaves_with_a_receipt() -> None:
     assert sum(note.count for note in lab.notes("r", "lost")) == 3 - len(lab.got("r"))
     lab.run(SECOND)
     assert kept(lab) == []
+
+
+@pytest.mark.parametrize("bound", ["rewrite_records", "rewrite_bytes"])
+def test_a_log_that_is_never_quiet_is_written_anew_all_the_same(bound: str) -> None:
+    """Under load a sync is always under way: what comes waits, else the log would grow for ever."""
+    records, size = (100, 1 << 30) if bound == "rewrite_records" else (1 << 30, 100)
+    lab = GossipLab(rewrite_records=records, rewrite_bytes=size, gossip_period=50 * MILLISECOND)
+    lab.run(SHORT)
+    lab.seats["log"].sync_after = 3 * MILLISECOND
+    lengths = []
+    for number in range(1000):
+        lab.update("p", b"%04d" % number)
+        lab.run(2 * MILLISECOND)
+        journal = logger_of(lab).journal
+        lengths.append(journal.length if bound == "rewrite_records" else journal.bytes // 10)
+    assert max(lengths) < 1000
+    assert sum(1 for before, after in pairwise(lengths) if after < before) > 1
+    lab.run(SECOND)
+    assert kept(lab) == [b"0999"]
+    assert lab.got("q")[-1] == b"0999"
+    lab.restart("log")
+    lab.run(SECOND)
+    assert kept(lab) == [b"0999"]
+
+
+def test_a_log_of_small_messages_is_not_written_anew_again_and_again() -> None:
+    """Its records take far more than what they say."""
+    lab = GossipLab(rewrite_bytes=100, rewrite_records=1 << 30)
+    lab.run(SHORT)
+    written = []
+    for number in range(400):
+        lab.seats["p"].multicast(b"%d" % (number % 10))
+        lab.run(10 * MILLISECOND)
+        written.append(logger_of(lab).journal.anew)
+    assert len(set(written)) < 20
+    lab.run(SECOND)
+    assert logger_of(lab).journal.anew == written[-1]
+    assert len(kept(lab)) == 400
+
+
+def test_nothing_leaves_before_it_is_on_disk() -> None:
+    """Its sender may send it again after a crash: who asked would have been told that it expired."""
+    lab = GossipLab(log_bytes=10)
+    lab.run(SHORT)
+    lab.seats["log"].sync_after = None
+    for number in range(5):
+        lab.seats["p"].multicast(b"%04d" % number)
+        lab.run(20 * MILLISECOND)
+    assert not lab.notes("log", "collect")
+    lab.seats["log"].sync_after = 0
+    lab.seats["log"].finish_sync()
+    lab.run(SHORT)
+    assert kept(lab) == [b"0003", b"0004"]
 
 
 def test_of_what_is_too_much_the_oldest_leave() -> None:

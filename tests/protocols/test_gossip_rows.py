@@ -7,7 +7,7 @@ from semcast.core import MemberId
 from semcast.core.ids import SECOND
 from semcast.lab.seat import Seat
 from semcast.protocols.gossip import Logger
-from semcast.protocols.gossip.rows import Rows
+from semcast.protocols.gossip.rows import Row, Rows
 
 
 def end(seat: Seat, count: int) -> Logger:
@@ -27,6 +27,18 @@ def test_who_ended_first_is_forgotten_first() -> None:
     assert rows.dismiss(MemberId("c")) == "b"
     assert rows.dismissed() == [MemberId("a", 3), MemberId("c")]
     assert not rows.is_over(MemberId("b", 3))
+
+
+def test_of_two_words_about_a_session_the_higher_counts() -> None:
+    """What one logger shares may be older than what another has heard: nothing is given again."""
+    a, p, q = (MemberId(name) for name in "apq")
+    rows = Rows()
+    rows.admit(0, a, {p: 5, q: 1})
+    assert rows.merge(Row(a, {p: 3, q: 4}, 0, again=False))
+    assert not rows.merge(Row(a, {p: 4}, 0, again=False))
+    row = rows.of(a)
+    assert row is not None
+    assert row.through == {p: 5, q: 4}
 
 
 def test_a_name_that_has_a_session_again_is_not_forgotten() -> None:

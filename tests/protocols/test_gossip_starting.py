@@ -7,11 +7,16 @@ import pytest
 from tests.protocols.gossiplab import GossipLab
 from tests.protocols.severallab import Several
 
+from semcast.core import Outbox
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
-from semcast.protocols.gossip import Logger, Member, Retention
+from semcast.core.statistics import Statistics
+from semcast.lab.disk import Disk
+from semcast.protocols.gossip import GossipSettings, Logger, Member, Retention
+from semcast.protocols.gossip.acknowledging import Acknowledging
 from semcast.protocols.gossip.data import Data
-from semcast.protocols.gossip.frames import Confirm, Join, Refused
+from semcast.protocols.gossip.frames import Acknowledge, Acknowledged, Confirm, Join, Refused
+from semcast.protocols.gossip.receiver import Receiver
 from semcast.sim.mutants import MUTANTS
 
 SHORT = 300 * MILLISECOND
@@ -194,6 +199,43 @@ def test_a_refusal_of_another_attempt_does_not_count() -> None:
     assert lab.seats["r"].stack.phase() == "joining"
 
 
+def test_at_most_once_is_so_though_the_logger_has_never_heard_of_the_session() -> None:
+    """Its disk is lost: that this is a restart, the member itself knows."""
+    lab = GossipLab(at_most_once=True, start="all", gc_rounds=1000)
+    lab.run(SHORT)
+    lab.seats["p"].multicast(b"1", b"2")
+    lab.run(SHORT)
+    assert lab.got("q") == [b"1", b"2"]
+    lab.crash("q", told=False)
+    lab.crash("log", told=False)
+    lab.disk = Disk()
+    lab.restart("log")
+    lab.run(SHORT)
+    lab.restart("q")
+    lab.run(SECOND)
+    assert lab.seats["q"].stack.phase() == "operational"
+    assert lab.got("q") == []
+    lab.seats["p"].multicast(b"3")
+    lab.run(SECOND)
+    assert lab.got("q") == [b"3"]
+
+
+def test_parts_of_two_answers_are_not_one() -> None:
+    """The logger was asked twice, and knew of more streams the second time."""
+    lab = GossipLab()
+    lab.stop(Confirm, dest="r")
+    r, log = lab.seats["r"], MemberId("log")
+    lab.run(SHORT)
+    first, second = ([(MemberId(f"{name}{number}"), 1) for number in range(3)] for name in "ab")
+    r.hear(log, Confirm(1, 0, 2, first, [], again=False))
+    r.hear(log, Confirm(1, 1, 3, second[:1], [], again=False))
+    r.hear(log, Confirm(1, 2, 3, second[1:2], [], again=False))
+    assert r.stack.phase() == "joining", "the first part of the second answer is not here"
+    r.hear(log, Confirm(1, 0, 3, second[2:], [], again=False))
+    assert r.stack.phase() == "operational"
+    assert not [note for note in lab.notes("r", "start") if note.sender in dict(first)]
+
+
 # Acknowledgements
 
 
@@ -245,6 +287,27 @@ def test_a_program_says_what_it_is_through_with(mutant: str | None) -> None:
     assert lab.got("q") == ([b"3"] if mutant is None else [])
 
 
+def test_an_acknowledgement_in_parts_is_done_when_all_of_them_are_on_disk() -> None:
+    """One of many streams does not fit into a frame: a restart would be given the rest again."""
+    streams = [MemberId(f"sender {number}") for number in range(100)]
+    out = Outbox()
+    receiver = Receiver(P, GossipSettings(explicit=True), Statistics(), Outbox())
+    acknowledging = Acknowledging(receiver, out)
+    for stream in streams:
+        receiver.open(stream, 5, "at-least-once")
+    acknowledging.acknowledge(dict.fromkeys(streams, 5), 7, MemberId("log"))
+    parts = [frame for _, frame in out.sends]
+    assert len(parts) > 2
+    for part in (*parts[1:], parts[1]):
+        assert isinstance(part, Acknowledge)
+        acknowledging.on_acknowledged(Acknowledged(part.serial, part.part, 0))
+        assert Answered(7, "acknowledged") not in out.events
+    acknowledging.on_round(MemberId("log"))
+    assert out.sends[-1][1] == parts[0], "what was not answered is said again, and nothing else"
+    acknowledging.on_acknowledged(Acknowledged(1, 0, 0))
+    assert out.events.count(Answered(7, "acknowledged")) == 1
+
+
 def test_an_acknowledgement_is_done_when_it_is_on_disk() -> None:
     lab = GossipLab(explicit=True)
     lab.run(SHORT)
@@ -292,3 +355,24 @@ def test_what_was_not_delivered_cannot_be_acknowledged() -> None:
     automatic = GossipLab()
     with pytest.raises(ValueError, match="acknowledgements are automatic here"):
         acknowledge(automatic, "q", 0)
+
+
+@pytest.mark.parametrize("mutant", [None, "own-messages-passed-over"])
+def test_what_it_sent_before_it_was_admitted_comes_again(mutant: str | None) -> None:
+    """sessions 717078: its session began after that, though its program had not read it."""
+    logger = MUTANTS["rpbcast"][mutant].logger if mutant else Logger
+    assert logger is not None
+    lab = GossipLab(logger=logger, start="new")
+    heal = lab.stop(Join, source="r")
+    lab.seats["r"].reads = False
+    lab.run(SHORT)
+    lab.seats["r"].multicast(b"1")
+    lab.run(SHORT)
+    assert lab.notes("log", "log")
+    heal()
+    lab.run(SECOND)
+    assert lab.seats["r"].stack.phase() == "operational"
+    lab.restart("r")
+    lab.run(SECOND)
+    assert lab.got("r") == ([] if mutant else [b"1"])
+    assert not lab.lost("r")

@@ -463,6 +463,8 @@ for (const svg of document.querySelectorAll('.panel svg')) {
     if (a.left < frame.left - 1 || a.right > frame.right + 1
         || a.top < frame.top - 1 || a.bottom > frame.bottom + 1)
       found.push('outside: ' + name);
+    const size = Math.min(a.width, a.height);
+    if (size > 0 && size < 8.5 && name.length > 2) found.push('small: ' + name);
     boxes.slice(i + 1).forEach((b, j) => {
       if (a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)
         found.push('overlap: ' + name + ' / ' + texts[i + 1 + j].textContent);

@@ -11,6 +11,7 @@ from semcast.sim.traces import TraceRow
 
 def figures(experiment: str, **cell: Value) -> dict[str, float]:
     result = EXPERIMENTS[experiment](cell)
+    assert not result.keys() & cell.keys(), "a sweep refuses results with the names of parameters"
     return {name: value for name, value in result.items() if not isinstance(value, str)}
 
 

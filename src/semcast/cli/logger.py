@@ -53,10 +53,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--messages", type=int, metavar="N", help="with retention limits: messages to keep per sender"
     )
-    parser.add_argument("--bytes", metavar="SIZE", help="with retention limits: bytes to keep, such as 10GB")
-    parser.add_argument(
-        "--age", metavar="TIME", help="with retention limits: how long to keep messages, such as 60m"
-    )
+    parser.add_argument("--bytes", metavar="SIZE", help="bytes to keep at most, such as 10GB")
+    parser.add_argument("--age", metavar="TIME", help="how long to keep messages at most, such as 60m")
     parser.add_argument(
         "--bind",
         default="",

@@ -130,19 +130,20 @@ async def _send(args: argparse.Namespace, group: Group, listed: Listing, patienc
     await _wait_for_some(args, group, listed, patience)
     sent = members = 0
     async for payloads in source:
-        expected = await _wait_for_all(args, group, listed, patience)
+        goal = _goal(group)
+        expected = await _wait_for_all(args, group, listed, patience) if goal == "safe" else {}
         try:
             async with asyncio.timeout(patience):
                 confirmed = await _hand_over(group, payloads, args.item, order)
         except TimeoutError:
-            if _goal(group) == "logged":
+            if goal == "logged":
                 never = f"no logger has said after {args.timeout} that it has the messages"
                 raise NotSentError(never) from None
             what = f"{sent} messages arrived; of the next {len(payloads)}" if sent else "of the messages"
             raise NotSentError(
                 f"{what} it is not known after {args.timeout} whether everybody has them"
             ) from None
-        if _goal(group) == "safe":
+        if goal == "safe":
             await _check_all_have_it(listed, expected, confirmed.view, sent)
         members = len(confirmed.view.members)
         sent += len(payloads)

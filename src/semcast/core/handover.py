@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol, cast
 
+from semcast.core.annotations import Item
 from semcast.core.events import (
     Confirmed,
     Delivery,
@@ -34,6 +35,8 @@ _LISTS_IN_QUEUE = 8
 _RUN = 1024
 """Messages that were handed over one by one and are given to the stack together, at most."""
 
+Update = tuple[bytes, Item]
+"""A message that was handed over alone, and the item that it updates."""
 Command = Callable[[Stack, Nanos], None]
 """Something to be done to a stack, in its next turn."""
 
@@ -109,9 +112,9 @@ class Handover:
         self.hooks = hooks
         self.reading = self.reading_kind(mailbox, queue_messages, queue_bytes, receives=receives)
         """How the application reads, and whether it waits."""
-        self.outgoing: deque[Outgoing | bytes] = deque()
+        self.outgoing: deque[Outgoing | bytes | Update] = deque()
         """What the application handed over and no turn has given to the stack yet. A message that was handed
-        over alone, and says nothing about others, is its payload."""
+        over alone is its payload if it says nothing about others, and an `Update` if it is one of an item."""
         self.commands: deque[Command] = deque()
         self.answers: deque[Confirmed | Unconfirmed] = deque()
         """To those who wait to know what became of a message. They are no part of what is delivered."""
@@ -201,22 +204,42 @@ class Handover:
         if self.reading.turned_away:
             self.reading.welcome()
 
+    def send_update(self, payload: bytes, item: Item) -> None:
+        """The same for one that updates an item."""
+        self._handed += 1
+        self._handed_bytes += len(payload)
+        self.outgoing.append((payload, item))
+        if self.reading.turned_away:
+            self.reading.welcome()
+
     def head(self) -> Outgoing:
-        """What a turn gives to the stack next. Plain messages that wait one behind the other are a run."""
-        outgoing = self.outgoing
-        first = outgoing[0]
-        if type(first) is not bytes:
+        """What a turn gives to the stack next.
+
+        Plain messages that were handed over alone, one behind the other, are a run; so are updates.
+        """
+        first = self.outgoing[0]
+        if type(first) is bytes:
+            payloads = cast("list[bytes]", self._alike(bytes))
+            whole = Outgoing(payloads, size=sum(map(len, payloads)))
+        elif type(first) is tuple:
+            updates = cast("list[Update]", self._alike(tuple))
+            payloads, items = [payload for payload, _ in updates], [item for _, item in updates]
+            whole = Outgoing(payloads, annotations=items, size=sum(map(len, payloads)))
+        else:
             return cast("Outgoing", first)
+        self.outgoing.appendleft(whole)
+        return whole
+
+    def _alike(self, kind: type) -> list[object]:
+        """Take what comes first and is of this kind, one behind the other."""
+        outgoing = self.outgoing
         popleft, count = outgoing.popleft, min(len(outgoing), _RUN)
         taken = [popleft() for _ in range(count)]  # for each message: so as cheap as can be
-        if {*map(type, taken)} != {bytes}:
-            upto = next(place for place, each in enumerate(taken) if type(each) is not bytes)
+        if {*map(type, taken)} != {kind}:
+            upto = next(place for place, each in enumerate(taken) if type(each) is not kind)
             outgoing.extendleft(reversed(taken[upto:]))
             del taken[upto:]
-        run = cast("list[bytes]", taken)
-        whole = Outgoing(run, size=sum(map(len, run)))
-        outgoing.appendleft(whole)
-        return whole
+        return cast("list[object]", taken)
 
     def taken(self, count: int, size: int) -> bool:
         """A turn took so many messages, with so many bytes; returns whether somebody waits for that."""

@@ -226,7 +226,7 @@ class Desk:
             for name, seat in list(self.groups.items()):
                 if seat.leaving:
                     self._forget(name, "this program left it")
-                else:
+                elif seat.asked:  # who still waits for room asks itself
                     seat.again(news)
                     self.submit(JoinRequest(name, seat.wants_vs, seat.kind, seat.role))
         finally:

@@ -208,26 +208,25 @@ class Domain(SendingSide):
             raise GroupError(f"{self.member} is in {len(groups)} groups: no more are allowed")
         outlet = self._desk.outlet(group)
         seat = groups[group] = LightGroup(self, group, outlet, vs=flavour == "vs", kind=kind, role=role)
-        asked = False
         try:
             async with asyncio.timeout(timeout):
                 await self._waiting.until(lambda: self._desk.room_for(1, 0))
-                asked = True
+                seat.asked = True
                 self._desk.stream.add(group, outlet)
                 self._desk.submit(JoinRequest(group, seat.wants_vs, kind, role))
                 await self._waiting.until(lambda: seat.view is not None or bool(seat.over), on=seat.changed)
                 if seat.view is None:
                     raise GroupError(f"{group!r} of {self.name}: {seat.over}")
         except BaseException:
-            self._give_up(seat, asked=asked)
+            self._give_up(seat)
             raise
         finally:
             self._application.call_soon(seat.known)  # when the program has gone on, up to its next await
         return seat
 
-    def _give_up(self, seat: LightGroup, *, asked: bool) -> None:
+    def _give_up(self, seat: LightGroup) -> None:
         """Who waited for a group does so no more."""
-        if not asked:
+        if not seat.asked:
             self._desk.groups.pop(seat.name, None)
         elif not seat.over and not self._closed and self._desk.failure is None:
             seat.leaves()

@@ -66,6 +66,8 @@ class LightGroup:
         self._view_id: ViewId | None = None
         self._vs = False
         self._blocked = False  # its view ends: nothing is sent until the next one is there
+        self.asked = False
+        """Whether the domain was asked to let this program in."""
         self._leaving = False
         self._calls: GroupCalls | None = None
         self._known = False  # whether the program has had the time to set its `on_call`

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
+from semcast.core.annotations import Item
 from semcast.core.events import Delivery, Note, Skipped, ViewChange
 from semcast.core.ids import MemberId, MessageId, Nanos
 from semcast.core.messages import Batch
@@ -211,6 +212,7 @@ class RecordedDrafts(Drafts):
         parts: what the member is made of.
         hand_over: gives messages to the member.
         hand_over_plain: the same for one that says nothing about others.
+        hand_over_update: the same for one that updates an item.
         journal: of its calls.
     """
 
@@ -219,9 +221,10 @@ class RecordedDrafts(Drafts):
         parts: Parts,
         hand_over: Callable[[Outgoing], None],
         hand_over_plain: Callable[[bytes], None],
+        hand_over_update: Callable[[bytes, Item], None],
         journal: CallJournal,
     ) -> None:
-        super().__init__(parts, hand_over, self._note_plain)
+        super().__init__(parts, hand_over, self._note_plain, hand_over_update)
         self._give_plain = hand_over_plain
         self._journal = journal
 

@@ -34,6 +34,7 @@ class Drafts:
         parts: what the member is made of.
         hand_over: gives messages to the member.
         hand_over_plain: the same for one that says nothing about others.
+        hand_over_update: the same for one that updates an item.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class Drafts:
         parts: Parts,
         hand_over: Callable[[Outgoing], None],
         hand_over_plain: Callable[[bytes], None],
+        hand_over_update: Callable[[bytes, Item], None],
     ) -> None:
         self.member = parts.member
         self._family: Family = parts.family
         self._site, self._largest = parts.site, parts.largest
         self._hand_over = hand_over
         self._hand_over_plain = hand_over_plain
+        self._hand_over_update = hand_over_update
         self._numbering = threading.Lock()
         self._next_seq = 1
         self._items = ItemsTracker(parts.member)
@@ -70,9 +73,9 @@ class Drafts:
         order: Order,
         ticket: Ticket | None = None,
     ) -> MessageId:
-        """One message, with what it says about others. Plain ones leave together, also after waiting."""
-        if item is None and items is None and obsoletes is None and order == "agreed" and ticket is None:
-            return self.plain(payload)
+        """One message, with what it says about others. What leaves together does so after waiting, too."""
+        if items is None and obsoletes is None and order == "agreed" and ticket is None:
+            return self.plain(payload) if item is None else self.update(payload, item)
         if (item is not None) + (items is not None) + (obsoletes is not None) > 1:
             raise ValueError("pass only one of item=, items=, obsoletes=")
         note = None if obsoletes is None else Enumeration(_ids(obsoletes))
@@ -97,6 +100,21 @@ class Drafts:
             number = self._next_seq
             self._next_seq = number + 1
             return MessageId(self.member, number)
+
+    def update(self, payload: bytes, item: str) -> MessageId:
+        """One update of an item in agreed order: what they send most besides."""
+        if type(payload) is not bytes or len(payload) > self._largest:
+            self.check([payload], None, "agreed")
+        self._check_item(item)
+        with self._numbering:
+            number = self._next_seq
+            note = self._items.tag(number, item)
+            if type(note) is Item and self._family.takes_updates:
+                self._hand_over_update(payload, note)
+                self._next_seq = number + 1
+                return MessageId(self.member, number)
+            self.check([payload], note, "agreed")
+            return self._number(Outgoing([payload], note, False, None, None, len(payload)))
 
     def many(
         self, payloads: Sequence[bytes], order: Order, size: int, ticket: Ticket | None = None

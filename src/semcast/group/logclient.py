@@ -40,6 +40,7 @@ from semcast.protocols.gossip.queries import (
 )
 from semcast.protocols.gossip.streamruns import item_bytes
 from semcast.wire.annotations import to_wire
+from semcast.wire.limits import MAX_SEQ
 
 _AHEAD = 4
 """Pages that are on their way at a time: what they hold must fit into the buffer of a socket."""
@@ -171,7 +172,7 @@ class Log:
         if lo < 0 or hi < lo:
             raise LogOffsetError(f"positions from {lo} to {hi}: the range is empty")
         bounded = max(1, min(most, PAGE_MESSAGES)), max(1, min(size, PAGE_BYTES))
-        page = await self._ask(Read(0, 0, lo, hi, *bounded, prefix))
+        page = await self._ask(Read(0, 0, lo, min(hi, MAX_SEQ), *bounded, prefix))
         assert isinstance(page, Page)
         try:
             return LogRuns([run_of(lines) for lines in page.lines], page.next, page.trimmed)
@@ -225,6 +226,7 @@ class Log:
             payloads: of its messages, in order.
             items: what each is about, if anything.
         """
+        _check_bytes("key", key)
         notes = _notes(payloads, items)
         if len(payloads) <= MAX_MESSAGES and sum(map(len, payloads)) <= MAX_BATCH:
             return await self._put(_checked(key, payloads, notes))
@@ -254,6 +256,8 @@ class Log:
         Raises:
             LogFullError: too much is staged.
         """
+        if not isinstance(stage, str):
+            raise TypeError(f"stage {stage!r}: must be a string")
         notes = _notes(payloads, items)
         under_way: set[asyncio.Task[LogReceipt]] = set()
         number = first
@@ -284,6 +288,7 @@ class Log:
         Raises:
             LogStageError: pieces are not there; nothing was logged.
         """
+        _check_bytes("key", key)
         try:
             check_key(key)
         except ValueError as error:
@@ -312,6 +317,8 @@ class Log:
 
     async def _ask(self, question: Question) -> Result:
         self._group.is_over()
+        if not isinstance(question, list):
+            _check_sense(question)
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
 
         def done(result: Result) -> None:
@@ -374,7 +381,22 @@ def _refuse(denied: Denied) -> NoReturn:
     raise kinds.get(denied.trouble, LogError)(denied.why)
 
 
+def _check_bytes(what: str, *found: bytes) -> None:
+    for each in found:
+        if not isinstance(each, bytes | bytearray):  # of Spark come bytearrays
+            raise TypeError(f"{what} of type {type(each).__name__}: must be bytes, so encode text")
+
+
+def _check_sense(question: Ask | Read | Release) -> None:
+    """A logger drops what makes no sense, and the program would wait for ever."""
+    try:
+        msgspec.msgpack.decode(msgspec.msgpack.encode(question), type=type(question))
+    except (msgspec.MsgspecError, OverflowError, TypeError) as error:
+        raise LogError(f"{type(question).__name__.lower()}: {error}") from error
+
+
 def _notes(payloads: Sequence[bytes], items: Sequence[str | None] | None) -> list[Annotation | None]:
+    _check_bytes("payload", *payloads)
     found: list[Annotation | None] = [
         None if item is None else Item(item) for item in items or [None] * len(payloads)
     ]

@@ -175,7 +175,7 @@ def _call_journal(group: str, settings: GroupSettings, parts: Parts) -> "CallJou
 
 def _drafts(parts: Parts, seat: Seat, journal: "CallJournal | None") -> Drafts:
     if journal is None or parts.family.renumbers:  # then it is not known here what number a message has
-        return Drafts(parts, seat.send, seat.send_plain)
+        return Drafts(parts, seat.send, seat.send_plain, seat.send_update)
     from semcast.group.call_journal import RecordedDrafts  # noqa: PLC0415 (the same)
 
-    return RecordedDrafts(parts, seat.send, seat.send_plain, journal)
+    return RecordedDrafts(parts, seat.send, seat.send_plain, seat.send_update, journal)

@@ -94,15 +94,14 @@ class SendingSide(ABC):
         Raises `BacklogError` if this program must read before it can send.
         """
         if (
-            item is None
-            and items is None
+            items is None
             and obsoletes is None
             and confirm is None
             and order == "agreed"
             and not logged
             and self._room.open_for_one(payload)
         ):
-            return self._drafts.plain(payload)
+            return self._drafts.plain(payload) if item is None else self._drafts.update(payload, item)
         asked: Confirm | None = "logged" if logged else confirm
         check_confirm(asked, self._family)
         began = self._clock()

@@ -3,20 +3,15 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from semcast.logger.offline import LogFolder
+from semcast.logger.offline import LogFolder, books_of, settle
 from semcast.logger.spare import give_up_spare, keep_spare
 from semcast.protocols.gossip.books import Books
-from semcast.protocols.gossip.keys import Keys
-from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.records import Forgot, Record, decode, encode
-from semcast.protocols.gossip.rows import Rows
-from semcast.protocols.gossip.shelf import Cache
 from semcast.protocols.gossip.spans import spans_of
 from semcast.storage.errors import FullError, StorageError, failed
 from semcast.storage.folder import MemberFolder
 from semcast.storage.segments import SegmentLog
 
-_CACHE = 1 << 24
 _KEYS = 1 << 20
 """Of batches: more than any logger keeps."""
 
@@ -67,15 +62,11 @@ def _trim(path: Path, keep: int) -> int:
 
 def _read(segments: SegmentLog) -> Books:
     """As a logger does that starts; messages stay on disk."""
-    cache = Cache(_CACHE)
-    cache.read = segments.read
-    books = Books(LogStream, Rows(), Keys(_KEYS), cache)
+    books = books_of(segments.read, _KEYS)
     for position, data in enumerate(segments.records, segments.first):
-        cache.synced = position + 1
+        books.cache.synced = position + 1
         books.replay(0, decode(data), position)
-    for stream in books.streams.values():
-        stream.advance()
-        stream.logged = stream.contiguous
+    settle(books)
     return books
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from semcast.core.annotations import Item
 from semcast.core.certificates import Certificates
 from semcast.core.events import Delivery, Left
 from semcast.core.handover import Command, Handover
@@ -160,6 +161,11 @@ class Seat:
     def send_plain(self, payload: bytes) -> None:
         """Hand over one message that says nothing about others."""
         self.handover.send_plain(payload)
+        self.push_loop()
+
+    def send_update(self, payload: bytes, item: Item) -> None:
+        """Hand over one message that updates an item."""
+        self.handover.send_update(payload, item)
         self.push_loop()
 
     def call(self, command: Command) -> None:

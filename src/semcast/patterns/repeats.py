@@ -18,6 +18,8 @@ row twice, and never loses one.
 import struct
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Annotated
 from uuid import UUID
 from zlib import crc32
@@ -35,10 +37,15 @@ KEY_BYTES = _HEAD.size
 """That a key takes in front of a payload."""
 _BATCH_AT, _ROW_AT, _SIGN = 20, 32, 127
 """Where numbers of 63 bits begin, and how."""
-_NO_PARTITION = (1 << 32) - 1
-MAX_PARTITION = _NO_PARTITION - 1
+NO_PARTITION = (1 << 32) - 1
+"""In a key of a row that has none."""
+MAX_PARTITION = NO_PARTITION - 1
 MAX_ROW = (1 << 63) - 1
 """Of batches, too."""
+_CHUNK = 2048
+"""Rows that are kept in one piece."""
+_PARTITION = 64
+"""What a partition takes besides, as rows: were it nothing, a million of one row each would be half a GB."""
 _SENDERS = 8
 """Senders of one query that are remembered: each start of a logger is another one."""
 
@@ -70,7 +77,7 @@ def key_head(query: UUID, batch: int, partition: int | None) -> bytes:
     """What the keys of all rows of a partition begin with; a row's number follows."""
     if not 0 <= batch <= MAX_ROW or not 0 <= (partition or 0) <= MAX_PARTITION:
         raise ValueError(f"batch {batch}, partition {partition}: too large for a key, or less than 0")
-    which = _NO_PARTITION if partition is None else partition
+    which = NO_PARTITION if partition is None else partition
     return _HEAD.pack(_MAGIC, _VERSION, query.bytes, batch, which, 0)[:-8]
 
 
@@ -92,7 +99,7 @@ def split_key(payload: bytes) -> tuple[RowKey | None, bytes]:
     if key_problem(payload):
         return None, payload
     _, _, query, batch, partition, row = _HEAD.unpack_from(payload)
-    where = None if partition == _NO_PARTITION else partition
+    where = None if partition == NO_PARTITION else partition
     return RowKey(UUID(bytes=query), batch, row, where), payload[KEY_BYTES:]
 
 
@@ -129,33 +136,83 @@ class RepeatStatistics(msgspec.Struct):
     """Rows that had to be forgotten before their time: were they repeated, nobody could tell."""
 
 
+class _Chunk:
+    """Some rows that follow each other, in order."""
+
+    __slots__ = ("numbers", "sums")
+
+    def __init__(self, numbers: Iterable[int] = (), sums: Iterable[int] = ()) -> None:
+        self.numbers = array("Q", numbers)
+        self.sums = array("I", sums)
+
+    @property
+    def top(self) -> int:
+        """The last row."""
+        return self.numbers[-1]
+
+
 class _Rows:
-    """Numbers of rows, and what each contained: 12 bytes for each."""
+    """Numbers of rows, and what each contained: 12 bytes for each.
+
+    In chunks, so that rows which come in another order than that of their numbers do not move all others.
+    """
+
+    __slots__ = ("_chunks", "_count")
 
     def __init__(self) -> None:
-        self.numbers = array("Q")
-        self.sums = array("I")
+        self._chunks: list[_Chunk] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
 
     def seen(self, row: int, contents: int) -> bool | None:
         """Whether it was there with these contents; None, if it was there with others."""
-        at = self._place(row)
-        if at == len(self.numbers) or self.numbers[at] != row:
+        if not self._chunks or row > self._chunks[-1].top:
+            return False  # rows of a partition come in order
+        chunk = self._chunks[self._chunk(row)]
+        at = bisect_left(chunk.numbers, row)
+        if chunk.numbers[at] != row:
             return False
-        return True if self.sums[at] == contents else None
+        return True if chunk.sums[at] == contents else None
 
     def put(self, row: int, contents: int) -> None:
         """It is there now."""
-        at = self._place(row)
-        if at < len(self.numbers) and self.numbers[at] == row:
-            self.sums[at] = contents
-        else:
-            self.numbers.insert(at, row)
-            self.sums.insert(at, contents)
+        if not self._chunks or row > self._chunks[-1].top:
+            if not self._chunks or len(self._chunks[-1].numbers) >= _CHUNK:
+                self._chunks.append(_Chunk())
+            self._chunks[-1].numbers.append(row)
+            self._chunks[-1].sums.append(contents)
+            self._count += 1
+            return
+        where = self._chunk(row)
+        chunk = self._chunks[where]
+        at = bisect_left(chunk.numbers, row)
+        if chunk.numbers[at] == row:
+            chunk.sums[at] = contents
+            return
+        chunk.numbers.insert(at, row)
+        chunk.sums.insert(at, contents)
+        self._count += 1
+        if len(chunk.numbers) > _CHUNK:
+            half = _CHUNK // 2
+            self._chunks.insert(where + 1, _Chunk(chunk.numbers[half:], chunk.sums[half:]))
+            del chunk.numbers[half:], chunk.sums[half:]
 
-    def _place(self, row: int) -> int:
-        if not self.numbers or row > self.numbers[-1]:
-            return len(self.numbers)  # rows of a partition come in order
-        return bisect_left(self.numbers, row)
+    def _chunk(self, row: int) -> int:
+        """Where a row is, or belongs, that is not beyond the last one."""
+        return bisect_left(self._chunks, row, key=_top)
+
+    def numbers(self) -> list[int]:
+        """All of them, in order."""
+        return [number for chunk in self._chunks for number in chunk.numbers]
+
+    def sums(self) -> list[int]:
+        """What they contained, in this order."""
+        return [each for chunk in self._chunks for each in chunk.sums]
+
+
+_top = attrgetter("top")
 
 
 class _Sender:
@@ -197,9 +254,13 @@ class _Query:
         """Batches of which a row may come again from another sender."""
         return {batch for each in self.senders.values() for batch in (each.first, each.last)}
 
-    def size(self, batch: int) -> int:
+    def count(self, batch: int) -> int:
         """Rows that are remembered of a batch."""
-        return sum(len(rows.numbers) for rows in self.rows[batch].values())
+        return sum(map(len, self.rows[batch].values()))
+
+    def size(self, batch: int) -> int:
+        """What they take, as rows."""
+        return self.count(batch) + _PARTITION * len(self.rows[batch])
 
 
 class Repeats:
@@ -215,7 +276,7 @@ class Repeats:
 
     Args:
         queries: that are remembered; of more, the one that was silent for longest is forgotten.
-        rows: that are remembered, of all queries together; 12 bytes each.
+        rows: that are remembered, of all queries together; 12 bytes each. A partition counts as 64.
     """
 
     def __init__(self, *, queries: int = 64, rows: int = 1 << 20) -> None:
@@ -253,19 +314,20 @@ class Repeats:
     def _seen(self, query: _Query, batch: int, partition: int, row: int, contents: int) -> bool:
         parts = query.rows.pop(batch, {})
         query.rows[batch] = parts
-        rows = parts.setdefault(partition, _Rows())
-        seen = rows.seen(row, contents)
+        rows = parts.get(partition)
+        seen = False if rows is None else rows.seen(row, contents)
         if seen:
             return True
-        if seen is None or self._room():
-            self._size += seen is False
-            rows.put(row, contents)
+        more = 0 if seen is None else 1 if rows is not None else 1 + _PARTITION
+        if self._room(more):
+            parts.setdefault(partition, _Rows()).put(row, contents)
+            self._size += more
         return False
 
     def _query(self, which: bytes) -> _Query:
         query = self._queries.pop(which, None) or _Query()
         self._queries[which] = query  # the one that was heard of last comes last
-        if len(self._queries) > self._most_queries:
+        while len(self._queries) > self._most_queries:
             oldest = self._queries.pop(next(iter(self._queries)))
             for batch in list(oldest.rows):
                 self._drop(oldest, batch)
@@ -278,9 +340,9 @@ class Repeats:
             self._size -= query.size(batch)
             del query.rows[batch]
 
-    def _room(self) -> bool:
+    def _room(self, more: int) -> bool:
         """Room for one more row: other batches than the last one heard of are forgotten for it."""
-        while self._size >= self._most_rows:
+        while more and self._size + more > self._most_rows:
             query = next((each for each in self._queries.values() if each.rows), None)
             assert query is not None, "rows are of queries"
             last = query is next(reversed(self._queries.values()))
@@ -291,9 +353,8 @@ class Repeats:
         return True
 
     def _drop(self, query: _Query, batch: int) -> None:
-        size = query.size(batch)
-        self._size -= size
-        self.stats.forgotten += size
+        self._size -= query.size(batch)
+        self.stats.forgotten += query.count(batch)
         del query.rows[batch]
 
     def export(self) -> bytes:
@@ -308,7 +369,7 @@ class Repeats:
                             for sender, each in query.senders.items()
                         ],
                         [
-                            _SavedRows(batch, partition, list(rows.numbers), list(rows.sums))
+                            _SavedRows(batch, partition, rows.numbers(), rows.sums())
                             for batch, parts in query.rows.items()
                             for partition, rows in parts.items()
                         ],
@@ -340,10 +401,16 @@ class Repeats:
         self._size = sum(query.size(batch) for query in queries.values() for batch in query.rows)
 
 
+_NO_ITEM = crc32(b"\xff\xff\xff\xff")
+
+
 def _contents(message: Message) -> int:
     """A sum over what a row says, and what it is about."""
     note = message.annotation
-    about = crc32(note.item.encode()) if isinstance(note, Item) else 0
+    about = _NO_ITEM
+    if isinstance(note, Item):
+        item = note.item.encode()
+        about = crc32(item, crc32(len(item).to_bytes(4, "big")))  # "a" and "bc" are not "ab" and "c"
     return crc32(memoryview(message.payload)[KEY_BYTES:], about)
 
 
@@ -371,7 +438,7 @@ class _SavedQuery(msgspec.Struct, frozen=True, array_like=True):
     rows: list[_SavedRows]
 
 
-class _Saved(msgspec.Struct, frozen=True, array_like=True, tag="repeats1"):
+class _Saved(msgspec.Struct, frozen=True, array_like=True, tag="repeats2"):
     queries: list[_SavedQuery]
 
 

@@ -5,12 +5,22 @@ from pathlib import Path
 
 from semcast.storage.errors import StorageError
 from semcast.storage.folder import OWNER, Owner, owner_of
-from semcast.storage.segments import HEADER_BYTES, MAGIC, SUFFIX, header_of
+from semcast.storage.segments import (
+    HEADER_BYTES,
+    MAGIC,
+    SUFFIX,
+    ReadingBack,
+    Segment,
+    header_of,
+    segment_of,
+)
 from semcast.wire.records import DamagedError, records_of, whole_blocks
 
 
 class Look:
     """The records in a folder, read when it is iterated over; a logger may be writing meanwhile.
+
+    After that, records can be read back by their position.
 
     Raises StorageError where what was synced is damaged, or vanishes because the log is written anew.
 
@@ -25,6 +35,20 @@ class Look:
         self.segments = 0
         self.torn = 0
         """Bytes at the end that are no whole block: a crash interrupted them, or they are being written."""
+        self.next = 0
+        """The position of the next record."""
+        self._found: list[Segment] = []
+        self._back = ReadingBack()
+
+    def read(self, first: int, most: int) -> list[bytes]:
+        """Records that were iterated over, from a position on: at least one, then as many as fit."""
+        if not self._found or not self._found[0].first <= first < self.next:
+            return []
+        segment = segment_of(self._found, first)
+        try:
+            return self._back.read(segment, first, self.next, most)
+        except OSError as error:
+            raise _unreadable(segment.path, error) from error
 
     def __iter__(self) -> Iterator[bytes]:
         paths = self._paths()
@@ -40,10 +64,16 @@ class Look:
                 raise _damaged(path, len(MAGIC))
             if position is not None and header[0] != position:
                 raise StorageError(f"{path} begins with record {header[0]}, and {position} was to come")
-            position, end = header[0], HEADER_BYTES
+            position = self.next = header[0]
+            end = HEADER_BYTES
+            segment = Segment(path, int(path.stem), *header)
+            self._found.append(segment)
             try:
                 for block in whole_blocks(data, *header, HEADER_BYTES):
-                    yield from records_of(data, block)
+                    segment.grow(block.first, block.end - block.offset)
+                    for record in records_of(data, block):
+                        self.next += 1
+                        yield record
                     position, end = block.next, block.end
             except DamagedError as error:
                 raise _damaged(path, error.offset) from error
@@ -52,6 +82,7 @@ class Look:
             self.bytes += len(data)
             self.segments += 1
             self.torn = len(data) - end
+            del data  # before the next file is read
 
     def _paths(self) -> list[Path]:
         """Segments that count: from a gap back, all are to be deleted."""
@@ -68,10 +99,14 @@ class Look:
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except FileNotFoundError:
-        raise StorageError(f"{path} is gone: the log is being written anew; look again") from None
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> StorageError:
+    if isinstance(error, FileNotFoundError):
+        return StorageError(f"{path} is gone: the log is being written anew; look again")
+    return StorageError(f"{path}: {error.strerror}")
 
 
 def _damaged(path: Path, offset: int) -> StorageError:

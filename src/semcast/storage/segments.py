@@ -97,6 +97,47 @@ class Segment:
         return DamageError(f"{self.path} is damaged at byte {offset}: these records were synced")
 
 
+def segment_of(segments: Sequence[Segment], position: int) -> Segment:
+    """The one that has a record."""
+    return segments[bisect_right([each.first for each in segments], position) - 1]
+
+
+class ReadingBack:
+    """Reads records from anywhere in segments whose blocks are known.
+
+    A block is read and checked as a whole, and may be much larger than what was asked for. Who reads a log in
+    order wants the rest of it next, so the last one is kept.
+    """
+
+    def __init__(self) -> None:
+        self._latest: tuple[int, list[bytes]] = (0, [])  # the block that was read last: from where on, what
+
+    def read(self, segment: Segment, first: int, upto: int, most: int) -> list[bytes]:
+        """At least one record from a position on, and then as many as fit into so many bytes."""
+        found: list[bytes] = []
+        size = 0
+        if first >= upto:
+            return found
+        for begin, records in self._blocks(segment, first, upto):
+            for record in records[max(first - begin, 0) :]:
+                size += len(record)
+                if found and size > most:
+                    return found
+                found.append(record)
+        return found
+
+    def _blocks(self, segment: Segment, first: int, upto: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Records by blocks, each with the position of its first."""
+        begin, records = self._latest
+        if begin <= first < begin + len(records):
+            yield begin, records
+            first = begin + len(records)
+        if first < upto:
+            for block, records in segment.blocks(first, upto):
+                self._latest = block.first, records
+                yield block.first, records
+
+
 class SegmentLog:
     """The log in one folder. Nobody else may use the folder meanwhile.
 
@@ -122,7 +163,7 @@ class SegmentLog:
         self.synced = self.next
         """Records before this position outlive a crash."""
         self._vouched = self.next  # up to there that was written down
-        self._latest: tuple[int, list[bytes]] = (0, [])  # the block that was read last: from where on, what
+        self._back = ReadingBack()
         self.records: Sequence[bytes] = StoredRecords(self, self.first, self.next)
         """What was there. It is read when it is iterated over."""
 
@@ -142,36 +183,11 @@ class SegmentLog:
             if first < self.first:
                 raise TrimmedError(first, self.first)
             upto = self.synced
-            segment = self._segments[bisect_right([each.first for each in self._segments], first) - 1]
-        found: list[bytes] = []
-        size = 0
-        if first >= upto:
-            return found
+            segment = segment_of(self._segments, first)
         try:
-            for begin, records in self._blocks(segment, first, upto):
-                for record in records[max(first - begin, 0) :]:
-                    size += len(record)
-                    if found and size > most:
-                        return found
-                    found.append(record)
+            return self._back.read(segment, first, upto, most)
         except FileNotFoundError:  # it was trimmed meanwhile
             raise TrimmedError(first, self.first) from None
-        return found
-
-    def _blocks(self, segment: Segment, first: int, upto: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Records by blocks, each with the position of its first.
-
-        A block is read and checked as a whole, and may be much larger than what was asked for. Who reads a
-        log in order wants the rest of it next, so the last one is kept.
-        """
-        begin, records = self._latest
-        if begin <= first < begin + len(records):
-            yield begin, records
-            first = begin + len(records)
-        if first < upto:
-            for block, records in segment.blocks(first, upto):
-                self._latest = block.first, records
-                yield block.first, records
 
     def _read(self) -> None:
         numbers = self._numbers()

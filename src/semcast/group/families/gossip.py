@@ -35,6 +35,8 @@ _SEARCH = 500 * MILLISECOND
 """How long a member that starts looks for a logger before it goes on without."""
 _WINDOW = 1 << 13
 _REPAIRS = 1_000_000
+_LOG_MESSAGES = 1 << 20
+"""Messages of a sender that a log keeps with retention `limits`, if not said otherwise."""
 _KEPT = 1 << 16
 """Messages that a member keeps for others."""
 
@@ -67,13 +69,13 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
     members."""
     retention: str = Retention.LIVE.value
     """What a logger keeps: `live` (what no newer message replaces), `stable` (what some session has not read)
-    or `limits` (the latest, within `log_messages`, `log_bytes`, `log_age`)."""
-    log_messages: int = 1 << 20
+    or `limits` (the latest `log_messages` of each sender). In each case within `log_bytes` and `log_age`."""
+    log_messages: int = _LOG_MESSAGES
     """With retention `limits`: messages of each sender to keep."""
     log_bytes: str = "0"
-    """With retention `limits`: bytes of messages to keep; 0 for no limit."""
+    """Bytes of messages to keep at most, with any retention; the oldest leave. 0 for no limit."""
     log_age: str = ""
-    """With retention `limits`: how long to keep messages, such as 60m; empty for no limit."""
+    """How long to keep messages at most, with any retention, such as 60m; empty for no limit."""
     start: str = "new"
     """Where a new session starts: `new` (with the next message), `all` (with the oldest in the log),
     `compacted` (the same, without obsolete messages), `position` or `time` (see `start_at`), `acknowledged`
@@ -100,8 +102,9 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
             raise ConfigurationError("stays needs a name: the next program finds the session by it")
         if self.policy == "leave":
             raise ConfigurationError("policy = leave is not available with stack gossip: use purge")
-        if (parse_size(self.log_bytes) or self.log_age) and self.retention != Retention.LIMITS.value:
-            raise ConfigurationError("log_bytes and log_age need retention = limits")
+        parse_size(self.log_bytes)
+        if self.log_age:
+            parse_duration(self.log_age, "log_age")
         if len(self.filter) > MAX_FILTER:
             raise ConfigurationError(f"filter of {len(self.filter)} characters: at most {MAX_FILTER}")
         if self.logger and not self.data:
@@ -125,6 +128,8 @@ class GossipGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unkno
             raise ConfigurationError(f"sponsors {self.sponsors}: from 0 to {MAX_SPONSORS}")
         if self.log_messages < 1:
             raise ConfigurationError(f"log_messages {self.log_messages}: at least 1")
+        if self.log_messages != _LOG_MESSAGES and self.retention != Retention.LIMITS.value:
+            raise ConfigurationError("log_messages needs retention = limits; log_bytes and log_age do not")
         if self.protocol == Protocol.PBCAST.value and (self.logger or self.durable):
             raise ConfigurationError("protocol pbcast has no loggers: choose rpbcast or lbrm")
 

@@ -1,5 +1,6 @@
 """Causal domains, live: many groups of virtual synchrony, one process in all of them."""
 
+import time
 from random import Random
 
 from semcast.core.ids import MILLISECOND, SECOND, MemberId
@@ -58,6 +59,10 @@ class IsisGroupSettings(GroupSettings, frozen=True, kw_only=True, forbid_unknown
             raise ConfigurationError("minimum must be at least 0, and credit at least 1")
 
 
+_EPOCH = 1_735_689_600 * SECOND
+"""The beginning of 2025: first views are numbered from there, and small numbers take fewer bytes."""
+
+
 def isis_settings(settings: GroupSettings, packet: int = 1300) -> IsisSettings:
     """Those of the stack, for packets of a size."""
     assert isinstance(settings, IsisGroupSettings)
@@ -71,6 +76,7 @@ def isis_settings(settings: GroupSettings, packet: int = 1300) -> IsisSettings:
         run_bytes=_RUN_BYTES,
         beacon=SECOND if settings.minimum == 1 else 0,
         notes=bool(settings.record),
+        origin=time.time_ns() - time.monotonic_ns() - _EPOCH,
         vsync=VsyncSettings(
             purging=Purging.OFF if settings.policy == "block" else Purging.LAZY,
             buffer_messages=_BUFFER_MESSAGES,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from semcast.pipeline.report import charts
 from semcast.pipeline.report.charts import Axes, Bars, Mark, Point, Series
-from semcast.pipeline.report.markup import Markup, tag
+from semcast.pipeline.report.markup import Markup, joined, tag
 from semcast.pipeline.report.svg import COLOURS
 from semcast.pipeline.sweep.figures import FigureLine, Panel, Plot, Row, chosen, filled
 from semcast.pipeline.sweep.spec import PaperNumber
@@ -15,6 +15,8 @@ BESIDE = (455, 290)
 SMALL = (300, 240)
 _LABEL = 40
 """Characters that have room below a small plot."""
+_LETTERS = 54
+"""Characters of categories that have room below a narrow one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +44,23 @@ def draw(plot: Plot, rows: Sequence[Row], numbers: Sequence[PaperNumber]) -> Mar
         [point.high for each in every for point in each.series.points]
         + [mark.y for each in every for mark in each.marks]
     )
+
+    def shown_in(size: tuple[int, int]) -> list[Markup]:
+        return [
+            _panel(
+                panel,
+                lines,
+                Axes(panel.x_label or plot.x_label, plot.y_label, top, percent=plot.percent),
+                categories,
+                size,
+            )
+            for panel, lines in zip(panels, drawn, strict=True)
+        ]
+
     size = _size(plot, panels)
-    shown = [
-        _panel(
-            panel,
-            lines,
-            Axes(panel.x_label or plot.x_label, plot.y_label, top, percent=plot.percent),
-            categories,
-            size,
-        )
-        for panel, lines in zip(panels, drawn, strict=True)
-    ]
+    shown = shown_in(size)
+    if size == ALONE and len(categories) * max(map(len, categories), default=0) <= _LETTERS:
+        shown = [for_screens(*shown, *shown_in(BESIDE))]
     key = charts.legend(
         (each.series for each in every),
         marks=any(each.marks for each in every),
@@ -73,6 +81,11 @@ def _size(plot: Plot, panels: Sequence[Panel]) -> tuple[int, int]:
 def figure(title: str, panels: Sequence[Markup], key: Markup, *notes: Markup) -> Markup:
     """Panels side by side under a title, with what their colours mean."""
     return tag("figure", tag("figcaption", title), tag("div", *panels, class_="panels"), key, *notes)
+
+
+def for_screens(wide: Markup, narrow: Markup) -> Markup:
+    """A panel drawn twice: what is written in a wide one would be too small to read on a phone."""
+    return joined([tag("div", wide, class_="on-wide"), tag("div", narrow, class_="on-narrow")])
 
 
 def panel(title: str, chart: Markup) -> Markup:

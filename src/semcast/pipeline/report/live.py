@@ -124,7 +124,11 @@ def command(each: Live) -> str:
 
 def off(rows: Sequence[Measured]) -> list[str]:
     """Targets that were missed, in words."""
-    return [f"{row.what.split(' / ')[0]}: {shown(row.value)} {row.unit}, wanted {row.target}" for row in rows]
+    return [
+        f"{row.what.split(' / ')[0]}: {shown(row.value)} {row.unit} beside {shown(row.floor)},"
+        f" wanted {row.target}"
+        for row in rows
+    ]
 
 
 def _row(row: Measured) -> list[Content]:

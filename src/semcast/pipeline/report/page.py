@@ -317,9 +317,12 @@ def _experiment(each: Experiment) -> Markup:
             )
         )
     if findings.claims:
-        parts.append(table(["the paper's claims", "ours", ""], map(_claim, findings.claims), stacked=True))
+        whose = "the paper's claims" if spec.paper else "what was expected"
+        parts.append(table([whose, "ours", ""], map(_claim, findings.claims), stacked=True))
     if findings.differs:
-        parts += [tag("p", tag("b", "What differs, and why")), listed(map(prose, findings.differs))]
+        differs = findings.off or findings.broken
+        title = "What differs, and why" if differs else "Remarks"
+        parts += [tag("p", tag("b", title)), listed(map(prose, findings.differs))]
     if spec.report is not None:
         numbers = spec.paper.numbers if spec.paper else ()
         parts += [draw(plot, results.rows, numbers) for plot in spec.report.plots]

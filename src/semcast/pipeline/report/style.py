@@ -60,8 +60,11 @@ figcaption { margin-bottom: .4rem; font-weight: 600; }
   .overview td:nth-child(4) { min-width: 0; }
   .panel-title, .legend { margin-left: 0 !important; }
 }
+.on-narrow { display: none; }
 @media (max-width: 600px) {
   body { padding: .9rem; }
+  .on-wide { display: none; }
+  .on-narrow { display: block; }
   .overview table, .overview tbody { display: block; }
   .overview thead { display: none; }
   .overview tr { display: flex; flex-wrap: wrap; border-bottom: 1px solid var(--rule); }

@@ -8,7 +8,7 @@ import msgspec
 
 from semcast.pipeline.report import charts
 from semcast.pipeline.report.charts import Axes, Mark, Point, Series
-from semcast.pipeline.report.drawing import ALONE, figure, panel
+from semcast.pipeline.report.drawing import ALONE, BESIDE, figure, for_screens, panel
 from semcast.pipeline.report.findings import Number
 from semcast.pipeline.report.markup import Content, Markup, joined, listed, table, tag
 from semcast.pipeline.report.numbers import percent, shown
@@ -176,9 +176,9 @@ def _curves(described: TraceSet, found: Recordings) -> Markup:
     ]
     marks = [Mark(x, y, described.marks_label) for x, y in described.marks]
     axes = Axes("buffer N (messages)", "share that may be purged, R_N", 1.0, across="log", percent=True)
-    chart = charts.line_chart(series, marks, axes, *ALONE)
+    wide, narrow = (panel("", charts.line_chart(series, marks, axes, *size)) for size in (ALONE, BESIDE))
     key = charts.legend(series, marks=bool(marks), mark_label=described.marks_label)
-    return figure("R_N: messages made obsolete by one of the next N", [panel("", chart)], key)
+    return figure("R_N: messages made obsolete by one of the next N", [for_screens(wide, narrow)], key)
 
 
 def _against_reference(found: Recordings) -> str:

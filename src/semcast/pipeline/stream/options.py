@@ -124,7 +124,7 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         "end": _place(given["end"], "end") if "end" in given else None,
         "mode": _one_of(given, "mode", ("log", "latest"), "log"),
         "filter": given.get("filter", ""),
-        "max_rows": _count(given, "maxrowspertrigger"),
+        "max_rows": _count(given, "maxRowsPerTrigger"),
         "partitions": _count(given, "partitions"),
         "heartbeat": parse_duration(given["heartbeat"], "heartbeat") if "heartbeat" in given else 0,
         "fail_on_data_loss": _yes(given, "failondataloss", "true"),
@@ -190,7 +190,7 @@ def _one_of(given: Mapping[str, str], name: str, known: tuple[str, ...], default
 
 
 def _count(given: Mapping[str, str], name: str) -> int:
-    text = given.get(name, "")
+    text = given.get(name.lower(), "")
     if not text:
         return 0
     if not text.isdecimal() or int(text) < 1:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
 from semcast.core.ids import Nanos
 from semcast.group.logpages import LogRun
-from semcast.patterns.repeats import split_key
+from semcast.patterns.repeats import KEY_BYTES, NO_PARTITION, key_problem
 
 SCHEMA = pa.schema(
     [
@@ -38,6 +39,9 @@ KEYED = pa.schema(
 """With the key of each message, which is taken off its payload; null where there is none."""
 _KEYED_DDL = ", query string, batch bigint, partition bigint, row bigint"
 _MICRO = 1000
+_KEY = np.dtype([("mark", "V4"), ("query", "V16"), ("batch", ">i8"), ("partition", ">u4"), ("row", ">i8")])
+"""A key, as `put_key` writes it."""
+assert _KEY.itemsize == KEY_BYTES
 
 
 def ddl(*, keys: bool = False) -> str:
@@ -92,17 +96,31 @@ def _latest(keys: Iterable[tuple[object, str | None]]) -> list[int]:
 
 def with_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows, with the keys of payloads in columns. A payload without a key stays whole."""
-    keys, rests = [], []
-    for payload in batch.column("payload").to_pylist():
-        key, rest = split_key(payload)
-        keys.append(key)
-        rests.append(rest)
+    payloads: list[bytes] = batch.column("payload").to_pylist()
+    keyed = np.fromiter((not key_problem(payload) for payload in payloads), bool, len(payloads))
+    keys = np.frombuffer(
+        b"".join([payload[:KEY_BYTES] for payload, has in zip(payloads, keyed, strict=True) if has]), _KEY
+    )
+    rests = [payload[KEY_BYTES:] if has else payload for payload, has in zip(payloads, keyed, strict=True)]
     columns = dict(zip(SCHEMA.names, batch.columns, strict=True))
     columns["payload"] = pa.array(rests, pa.binary())
-    columns["query"] = pa.array([None if key is None else str(key.query) for key in keys], pa.string())
+    places = pa.array(np.cumsum(keyed) - 1, mask=~keyed)
+    columns["query"] = _queries(keys["query"]).take(places)
     for name in ("batch", "partition", "row"):
-        columns[name] = pa.array([None if key is None else getattr(key, name) for key in keys], pa.int64())
+        values = keys[name].astype(np.int64)
+        none = values == NO_PARTITION if name == "partition" else None
+        columns[name] = pa.array(values, mask=none).take(places)
     return pa.RecordBatch.from_pydict(columns, schema=KEYED)
+
+
+def _queries(which: np.ndarray) -> pa.Array:
+    """As text, made once for rows that follow each other and have the same."""
+    halves = which.copy().view(np.uint64).reshape(-1, 2)
+    begins = np.flatnonzero(np.any(halves != np.roll(halves, 1, axis=0), axis=1))
+    begins = np.union1d(begins, np.arange(min(1, len(which))))
+    names = pa.array([str(UUID(bytes=which[at].tobytes())) for at in begins], pa.string())
+    counts = np.diff(np.append(begins, len(which)))
+    return names.take(pa.array(np.repeat(np.arange(len(begins)), counts)))
 
 
 def heartbeat_row(position: int, at: Nanos, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:

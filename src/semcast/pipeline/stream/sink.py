@@ -102,6 +102,8 @@ class _Rows:
             if keys is not None:
                 payloads = keys.put(batch, payloads)
             pieces = log.stage(stage, payloads, items, first=pieces)
+        if keys is not None:
+            keys.check()
         if log is None:
             return None
         if not self.where.logger and len(log.loggers) > 1:
@@ -181,13 +183,18 @@ class _Keys:
             raise ValueError(f"{column.null_count} rows have no number: row is null")
         numbers = column.to_numpy(zero_copy_only=False).astype(np.int64)
         self._given.append(numbers)
+        return list(map(int, numbers))
+
+    def check(self) -> None:
+        """When all rows are there. Raises ValueError if the program gave two of them one number."""
+        if not self._given:
+            return
         every = np.sort(np.concatenate(self._given))
         twice = every[1:][every[1:] == every[:-1]]
         if len(twice):
             raise ValueError(
                 f"two rows have the number {twice[0]}: members would take one for a repeat of the other"
             )
-        return list(map(int, numbers))
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):

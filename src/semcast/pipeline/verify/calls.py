@@ -94,8 +94,10 @@ def _judge_causes(given: Given, runs: list[str], found: Findings) -> None:
             found.notes[run, _CAUSAL] = NO_CAUSAL_ORDER
     ordered = [run for run in runs if (run, _CAUSAL) not in found.notes]
     if ordered:
-        rows = given.rows.where(fn.col("run").isin(ordered) & _is(VIEW, MISSED, TOLD, SENT, SAID, CAME))
-        found.violations.append(_before_its_causes(given, _in_views(rows)))
+        kinds = (VIEW, MISSED, TOLD, SENT, SAID, CAME, Kind.LEFT)
+        rows = given.rows.where(fn.col("run").isin(ordered) & _is(*kinds))
+        parted = [run for run in ordered if infos[run].only.order == CAUSAL]
+        found.violations.append(_before_its_causes(given, _in_views(rows), parted))
 
 
 def _in_views(rows: DataFrame) -> DataFrame:
@@ -122,15 +124,16 @@ def _in_views(rows: DataFrame) -> DataFrame:
     return inside.select("*", missed.alias("missed"))
 
 
-def _before_its_causes(given: Given, rows: DataFrame) -> DataFrame:
+def _before_its_causes(given: Given, rows: DataFrame, parted: list[str]) -> DataFrame:
     """Replies that come before something that their sender had been given or had sent in the same view.
 
     Where the caller has a cause later than some reply that was said after the cause, the reply that came
-    first is the one to look at. What is left after that is counted pair by pair.
+    first is the one to look at. What is left after that is counted pair by pair. Of the `parted` runs, who
+    leaves in that view is not owed what it is never given.
     """
     rows = given.run_index.keep(rows)
     replies = given.run_index.keep(_replies(rows))
-    late = _with_earliest(_causes(rows, replies), replies).where("told is null or earliest < told")
+    late = _with_earliest(_causes(rows, replies, parted), replies).where("told is null or earliest < told")
     pairs = late.join(replies, _same(late, replies, *_PAIR)).where(
         "cause < said and (told is null or came < told)"
     )
@@ -170,8 +173,11 @@ def _replies(rows: DataFrame) -> DataFrame:
     return both.where(fn.col("came_in").eqNullSafe(fn.col("in_view"))).select(*_PAIR, "said", "came")
 
 
-def _causes(rows: DataFrame, replies: DataFrame) -> DataFrame:
-    """What tellers had, and where their callers had it: (run, caller, teller, in_view, cause, told)."""
+def _causes(rows: DataFrame, replies: DataFrame, parted: list[str]) -> DataFrame:
+    """What tellers had, and where their callers had it: (run, caller, teller, in_view, cause, told).
+
+    What a caller is not owed was told before everything else.
+    """
     single = fn.explode(fn.sequence("seq", "last")).alias("seq")
     given = rows.where(_is(TOLD, SENT)).select("run", "who", "sender", single, "index", "in_view")
     had = given.select(
@@ -183,7 +189,13 @@ def _causes(rows: DataFrame, replies: DataFrame) -> DataFrame:
     owed = had.join(pairs, _same(had, pairs, "run", "teller", "in_view"))
     named = owed.select(had["run"], "caller", had["teller"], had["in_view"], "sender", "seq", "cause")
     known = named.join(first, ["run", "caller", "sender", "seq"], "left")
-    return known.select(*_PAIR, "cause", "told")
+    left = rows.where(_is(Kind.LEFT) & fn.col("run").isin(parted)).select(
+        fn.col("run"), fn.col("who").alias("caller"), "in_view", fn.lit(-1).cast("long").alias("excused")
+    )
+    gone = fn.broadcast(left.distinct())
+    judged = known.join(gone, _same(known, gone, "run", "caller", "in_view"), "left")
+    moment = fn.coalesce(known["told"], gone["excused"]).alias("told")
+    return judged.select(*[known[name] for name in _PAIR], known["cause"], moment)
 
 
 def _with_earliest(causes: DataFrame, replies: DataFrame) -> DataFrame:

@@ -121,7 +121,7 @@ class Admission:
             return
         if row is None or row.attempt < frame.attempt:
             try:
-                through = dict(former.through) if former is not None else self._beginning(frame, source.name)
+                through = dict(former.through) if former is not None else self._beginning(frame, source)
             except (RefusedError, OffsetError) as error:
                 self._refuse(source, Refused(frame.attempt, source.incarnation, str(error)[:256]))
                 return
@@ -141,14 +141,18 @@ class Admission:
             del self._refused[next(iter(self._refused))]
         self._out.send(source, refused)
 
-    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
-        """Where a session begins that is not known here: never below what was promised to other loggers."""
+    def _beginning(self, join: Join, source: MemberId) -> dict[MemberId, int]:
+        """Where a session begins that is not known here: never below what was promised to other loggers.
+
+        Its own stream begins as early as it can: what it sent meanwhile its program may not have read.
+        """
         floors = {sender: stream.floor for sender, stream in self._books.streams.items()}
         if self._colleagues and self._settings.retention is Retention.STABLE:
             for sender, stream in self._books.streams.items():
                 promised = self._colleagues.promised(sender)
                 floors[sender] = max(stream.floor, stream.logged if promised is None else promised)
-        return beginning(self._books, Reading(self._books), join, name, floors)
+        found = beginning(self._books, Reading(self._books), join, source.name, floors)
+        return found | {sender: floor for sender, floor in floors.items() if sender == source}
 
     # Confirmation
 

@@ -311,6 +311,10 @@ class Books:
         )
         return sum(of_streams) + self.rows.records() + len(self.ended) + len(self.keys)
 
+    def bytes(self) -> int:
+        """How many bytes of messages there are, with those of batches that are not published yet."""
+        return sum(stream.size for stream in self.streams.values()) + self.stages.size
+
     def stored(self) -> int:
         """How many messages there are."""
         return sum(len(stream.messages) for stream in self.streams.values())

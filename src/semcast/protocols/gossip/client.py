@@ -98,8 +98,12 @@ class LogClient(Stack):
         self.out.set_timer(ClientTimer.AGAIN, now + _AGAIN // 4)
 
     def phase(self) -> str:
+        """It is no member, and whoever watches the group is told so."""
+        return "joining" if self.logger is None else "client"
+
+    def settled(self) -> bool:
         """It works as soon as there is a logger to ask."""
-        return "joining" if self.logger is None else "operational"
+        return self.logger is not None
 
     def view(self) -> View:
         """It is in none with others."""

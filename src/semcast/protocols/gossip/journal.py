@@ -25,14 +25,20 @@ class Journal:
         self._waiting: deque[tuple[int, Then]] = deque()
         self.length = 0
         """Records since the log was written anew."""
+        self.bytes = 0
+        """Bytes of these."""
+        self.anew = 0
+        """Bytes that the log had when it was written anew: what is of use takes about so much."""
         self.base = 0
         """The position of the first record that was written in this life."""
 
     def write(self, record: Record) -> int:
         """Append a record; returns its position."""
-        self._out.append(encode(record))
+        data = encode(record)
+        self._out.append(data)
         self._written += 1
         self.length += 1
+        self.bytes += len(data)
         return self.base + self._written - 1
 
     @property
@@ -47,9 +53,10 @@ class Journal:
     def rewrite(self, records: Iterable[Record]) -> None:
         """Replace all records by these."""
         self._out.begin_anew()
-        self.length = 0
+        self.length = self.bytes = 0
         for record in records:
             self.write(record)
+        self.anew = self.bytes
 
     @property
     def next(self) -> int:

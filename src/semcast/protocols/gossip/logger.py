@@ -64,6 +64,7 @@ from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import Opened, decode
 from semcast.protocols.gossip.retention import Retaining
+from semcast.protocols.gossip.rewriting import Rewriting
 from semcast.protocols.gossip.rows import Rows
 from semcast.protocols.gossip.serving import Serving
 from semcast.protocols.gossip.settings import GossipSettings, Protocol
@@ -184,6 +185,7 @@ class Logger(Stack):
         self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
         self.pulling = self.pulling_kind(books, journal, self.colleagues, self.intake.acknowledge, out)
         self._lease = LEASE * settings.report
+        self.rewriting = Rewriting(settings, books, journal)
         self.copying = self.copying_kind(settings.log_acks, books, self.colleagues)
         self.cooperating = Cooperating(
             self._me,
@@ -219,6 +221,7 @@ class Logger(Stack):
             self.books.cache.synced = position + 1
             self.books.replay(now, decode(data), position)
             position += 1
+            self.journal.bytes += len(data)
         self.journal.length = position - first
         self.journal.base = self.books.cache.synced = position
         for stream in self.books.streams.values():
@@ -335,8 +338,19 @@ class Logger(Stack):
 
     def on_frames(self, now: Nanos, source: MemberId, frames: Sequence[Frame]) -> None:
         """A burst is placed and synced together, and acknowledged once."""
+        if self.rewriting.waits:
+            if self.rewriting.hold(source, frames):
+                return
+            self._go_on(now)
         for frame in frames:
             self._on_frame(now, source, frame)
+        self._flush(now)
+
+    def _go_on(self, now: Nanos) -> None:
+        """With what has waited for the log to be written anew."""
+        for source, frames in self.rewriting.release():
+            for frame in frames:
+                self._on_frame(now, source, frame)
         self._flush(now)
 
     def _on_frame(self, now: Nanos, source: MemberId, frame: Frame) -> None:
@@ -374,6 +388,8 @@ class Logger(Stack):
         self.journal.on_synced(now, ticket)
         self.books.cache.synced = self.journal.synced
         self._flush(now)
+        if self.rewriting.waits and self.rewriting.write():
+            self._go_on(now)
 
     def on_timer(self, now: Nanos, timer: Timer) -> None:
         """A round, or a word to everybody."""
@@ -384,6 +400,8 @@ class Logger(Stack):
             return
         assert timer is LoggerTimer.ROUND
         self._round += 1
+        if self.rewriting.waits:
+            self._go_on(now)
         self.roster.look(now)
         self.forgetting.share()
         if self.beginning.over:
@@ -408,7 +426,7 @@ class Logger(Stack):
             self._gossip()
         self.placing.tidy()
         self.staging.collect(now)
-        self._rewrite()
+        self.rewriting.on_round(self._round)
 
     # Messages
 
@@ -489,16 +507,6 @@ class Logger(Stack):
             self.intake.hear_of(source, frame.last)
             self.departing.gone(source)
         self.admission.say_farewell(source)
-
-    # The disk
-
-    def _rewrite(self) -> None:
-        """Write the log anew, where most of its records are of no use."""
-        if (
-            self.journal.quiet()
-            and self.journal.length > 2 * self.books.size() + self.settings.rewrite_records
-        ):
-            self.books.rewrite(self.journal)
 
 
 def _ignore(_now: Nanos, _source: MemberId, _frame: Frame) -> None:

@@ -141,12 +141,12 @@ def check_key(key: bytes) -> None:
 
 def check_messages(payloads: Sequence[bytes], annotations: Sequence[Annotation | None]) -> None:
     """Raise ValueError unless these can be logged together."""
-    if not 0 < len(payloads) <= MAX_MESSAGES or sum(map(len, payloads)) > MAX_BATCH:
-        raise ValueError(f"a batch has 1 to {MAX_MESSAGES} messages, of {MAX_BATCH} bytes in all")
     for payload, annotation in zip(payloads, annotations, strict=True):
         if annotation is not None and not isinstance(annotation, Item):
             raise ValueError("a batch names items: the numbers of its messages are not known beforehand")
         check_message(payload, annotation)
+    if not 0 < len(payloads) <= MAX_MESSAGES or sum(map(len, payloads)) > MAX_BATCH:
+        raise ValueError(f"a batch has 1 to {MAX_MESSAGES} messages, of {MAX_BATCH} bytes in all")
 
 
 def _frames(batch: Batch, room: int) -> Iterator[Batch]:

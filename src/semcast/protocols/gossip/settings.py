@@ -34,7 +34,7 @@ class Retention(enum.Enum):
     """What a logger keeps."""
 
     LIVE = "live"
-    """What nothing has replaced, whoever acknowledged it; within the limit."""
+    """What nothing has replaced, whoever acknowledged it."""
     STABLE = "stable"
     """What not every session has acknowledged (5.2)."""
     LIMITS = "limits"
@@ -138,7 +138,9 @@ class GossipSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of each stream, how many messages that were replaced a logger remembers with what replaced them. Of
     older ones it knows only that they were."""
     rewrite_records: int = 4096
-    """Records of no use that a log has, at most, before it is written anew."""
+    """Records of no use that a log has before it is written anew; four times as many under load."""
+    rewrite_bytes: int = 1 << 26
+    """The same in bytes."""
     inactive: Nanos = _TWO_DAYS
     """How long a logger keeps a session that does not report."""
     silence: Nanos = _TWO_DAYS

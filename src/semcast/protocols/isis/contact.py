@@ -195,6 +195,6 @@ def _has_taken(seat: Seat, wanted: FlushWanted) -> bool:
     if wanted.view < stream.view().id:
         senders = seat.ended.get(wanted.view, ((), ()))[0]
         if not senders:  # so long ago: it counts who was told of a later view
-            return all(seat.told_of.get(member, 0) > wanted.view for member in stream.members)
+            return all(seat.taking.told_of.get(member, 0) > wanted.view for member in stream.members)
     counts = {senders[rank]: count for rank, count in wanted.counts if rank < len(senders)}
     return Snapshot(seat, wanted.view, counts).taken_by(stream.members)

@@ -176,9 +176,12 @@ class Errands:
 
     def _ask_about_stamps(self) -> None:
         """A stamp need not be said any more once all members of its group have what it names (6.4)."""
-        for name, time in self._domain.policy.heard_of().items():
-            wanted = StableWanted(time.view, sorted(time.counts.items()))
-            self._domain.out.announce(InGroup(number_of(name), wanted))
+        for name, time in list(self._domain.policy.heard_of().items()):
+            group, counts = number_of(name), sorted(time.counts.items())
+            if self._domain.departures.over(group, time.view):
+                self._domain.policy.settled(group, time)
+            else:
+                self._domain.out.announce(InGroup(group, StableWanted(time.view, counts)))
 
     def _ask_for_marks(self) -> None:
         """What the program is to be given waits for them."""
@@ -200,8 +203,9 @@ class Errands:
         """Say what the program here has taken: to one member, or to all."""
         stream = seat.member.stream
         if stream is not None:
-            upto = [seat.here[member] for member in stream.members]
-            frame = Taken(stream.view().id, upto, seat.told_of.get(seat.me, 0))
+            told = seat.taking.told_of.get(seat.me, 0)
+            upto = [seat.taking.here[member] for member in stream.members]
+            frame = Taken(stream.view().id, upto, told, seat.taking.uncertain(stream.members))
             self.post(seat, [(whom, frame)])
 
     def _ask(self, now: Nanos) -> None:
@@ -213,10 +217,10 @@ class Errands:
             if stream is not None:
                 wanted = TakenWanted(stream.view().id)
                 flushes = domain.program.flushes or (seat.serving is not None and seat.serving.flushes())
-                asked = members_of(seat) if flushes else seat.slow()
+                asked = members_of(seat) if flushes else seat.behind()
                 self.post(seat, [(member, wanted) for member in asked if member != seat.me])
         self._advance(now, again=True)
-        for group, member, frame in domain.departures.wanted(now):
+        for group, member, frame in domain.departures.wanted(now, flushes=bool(domain.program.flushes)):
             domain.out.send(member, InGroup(group, frame))
 
     # Frames

@@ -12,8 +12,9 @@ from semcast.core.ids import MAX_NUMBER
 from semcast.core.outbox import Frame
 from semcast.protocols.isis.client_frames import ClientFrame, Fields
 from semcast.protocols.pieces import Piece
-from semcast.protocols.semantic.frames import Seq, Seqs
+from semcast.protocols.semantic.frames import Rank, Seq, Seqs
 from semcast.protocols.vsync.frames import Members, WholeFrame
+from semcast.wire.limits import MAX_MEMBERS
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=MAX_NUMBER)]
 """Of a group."""
@@ -31,6 +32,10 @@ class Taken(Frame, frozen=True, array_like=True, tag=150, gc=False):
     upto: Seqs
     told: Seq = 0
     """The latest view that the program has taken word of: it has all that belongs to those before it."""
+    certain: Annotated[list[tuple[Rank, Seq]], msgspec.Meta(max_length=MAX_MEMBERS)] = msgspec.field(
+        default_factory=list
+    )
+    """Of whose messages it has only so many, or what replaces them: of those behind, replacements wait."""
 
 
 class TakenWanted(Frame, frozen=True, array_like=True, tag=151, gc=False):
@@ -44,6 +49,8 @@ class Reached(Frame, frozen=True, array_like=True, tag=152, gc=False):
 
     view: Seq
     members: Members
+    told: Seq = 0
+    """The latest view that its program was told of: it has all that belongs to those before it."""
 
 
 class ReachedWanted(Frame, frozen=True, array_like=True, tag=153, gc=False):

@@ -10,7 +10,7 @@ from semcast.core.outbox import Outbox
 from semcast.protocols.isis.order import DomainOrder
 from semcast.protocols.semantic.backlog import Backlog
 from semcast.protocols.vsync.changes import Change
-from semcast.protocols.vsync.frames import Welcome
+from semcast.protocols.vsync.frames import Known, Welcome
 from semcast.protocols.vsync.orders import Lines
 from semcast.protocols.vsync.settings import VsyncSettings
 from semcast.protocols.vsync.stack import VirtualSynchrony
@@ -52,6 +52,14 @@ class GroupMember(VirtualSynchrony):
         """Whether a view has begun of which the program was not told."""
         self._seat = seat
         self._order = self._domain_order
+        self._founding.first = seat.settings.first_view
+
+    def remember(self, after: Known | int) -> None:
+        """What this process knows of the group, which it left: the view after its own, or that it is over."""
+        if isinstance(after, int):
+            self._founding.was_left(after)
+        else:
+            self._founding.learn(after)
 
     def _domain_order(self, lines: Lines, view: int, position: int) -> DomainOrder:
         return self._seat.order_of(lines, view, position)
@@ -85,7 +93,7 @@ class GroupMember(VirtualSynchrony):
         """
         assert self.stream is not None
         seat, time = self._seat, self._seat.time()
-        seat.successors = tuple(change.members)
+        seat.successors, seat.succeeded = tuple(change.members), change.view
         seat.end(self.stream, change.cut)
         lost = False
         if time is not None and time.view == self.stream.view().id:  # else the program has not come so far

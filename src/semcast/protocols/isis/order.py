@@ -215,6 +215,7 @@ class DomainOrder(CausalOrder):
     def skipped(self, rank: int, seq: int, head: bytes) -> None:
         """A message is known to be purged; what it comes after, those behind it come after, too."""
         super().skipped(rank, seq, head)
+        self.seat.taking.skipped(self.lines.members[rank], seq, self.lines.replaced_upto(rank))
         if self.seat.serving is not None:
             self.seat.serving.log.reach(rank, seq)
         if head:

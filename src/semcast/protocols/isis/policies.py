@@ -124,7 +124,7 @@ class Full(Conservative):
         found: list[tuple[str, Time]] = []
         for other in self._seats.values():
             time = other.time() if other is not seat else None
-            if time is not None and (time.counts or time.view > 1):
+            if time is not None and (time.counts or time.view != other.founded):
                 found.append((other.name, time))
         return found
 

@@ -285,12 +285,12 @@ class Program:
                 taken.append(event)
             if isinstance(seat, Seat):
                 if of is not None:
-                    seat.took(of, last)
+                    seat.taking.took(of, last)
                 elif type(event) is Delivered:
-                    seat.took(event.sender, last)
+                    seat.taking.took(event.sender, last)
                     self.untold += len(event.payloads)
                 else:
-                    seat.took_view(last)
+                    seat.taking.took_view(last)
                 self.fresh[seat.name] = seat
             elif isinstance(seat, Inlet):
                 seat.untaken -= 1

@@ -26,7 +26,7 @@ from semcast.protocols.isis.frames import (
 )
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.stamps import Time
-from semcast.protocols.vsync.frames import InView, Received
+from semcast.protocols.vsync.frames import Goodbye, Hello, InView, Received
 
 if TYPE_CHECKING:
     from semcast.protocols.isis.stack import Isis
@@ -80,9 +80,19 @@ class Reception:
                 if isinstance(frame, Received):
                     self._hear_of_view(now, group, source, frame.view)
                 inside.append(frame)
-        if seat is not None and inside and not domain.is_over:
+        if seat is None:
+            self._answer_who_waits(source, group, inside)
+        elif inside and not domain.is_over:
             seat.member.on_frames(now, source, inside)
             domain.drain(now, seat)
+
+    def _answer_who_waits(self, source: MemberId, group: int, frames: Sequence[Frame]) -> None:
+        """Who looks for a view that this process was the last to leave hears that nobody is in it."""
+        for frame in frames:
+            if isinstance(frame, Hello) and frame.last is not None:
+                view = self._domain.departures.over(group, frame.last.view)
+                if view:
+                    self._domain.out.send(source, InGroup(group, Goodbye(view)))
 
     def _hear_of_view(self, now: Nanos, group: int, source: MemberId, view: int) -> None:
         seat = self._domain.seat_numbered(group)
@@ -109,6 +119,8 @@ class Reception:
             self._domain.arrivals.on_wanted(source)
         elif isinstance(frame, Stable):
             self._domain.policy.settled(group, Time(frame.view, dict(frame.counts)))
+        elif isinstance(frame, StableWanted) and self._domain.departures.over(group, frame.view):
+            self._domain.out.send(source, InGroup(group, Stable(frame.view, frame.counts)))
         elif seat is None or stream is None:
             self._domain.stats.stale += 1
         elif isinstance(frame, StableWanted):
@@ -126,7 +138,8 @@ class Reception:
         elif isinstance(frame, TakenWanted):
             self._domain.errands.tell(seat, source)
         elif frame.view == stream.view().id:
-            seat.hears_taken(source, frame.upto, frame.told)
+            most = [count + stream.reach for count in stream.queued]
+            seat.taking.hears(source, frame, stream.members, most)
 
     def advance(self, now: Nanos, seat: Seat, number: int) -> None:
         """Of the holder of a group: say this number there, for somebody waits for it."""

@@ -87,6 +87,11 @@ class Roster:
         while self.must_speak(lines):
             lines.command(TAG + encode(self.commands.popleft()))
 
+    def started_again(self, client: MemberId) -> bool:
+        """Whether a later incarnation of it is a client."""
+        name, number = client.name, client.incarnation
+        return any(each.name == name and each.incarnation > number for each in self.listed)
+
     def came(self, sender: MemberId, message: Came) -> bool:
         """A server is the contact of a client, it says; returns whether that is so."""
         client, listed = message.client, self.listed.get(message.client)
@@ -170,11 +175,17 @@ class Roster:
         self.commands = deque([*rolls, Roll(False, self._style, [], []), *others])
 
     def tick(self, now: Nanos, limit: Nanos, contacts: Collection[MemberId]) -> None:
-        """Orphans that say nothing for too long are given up, unless they are clients of this server."""
+        """Orphans that say nothing for too long are given up, unless they are clients of this server.
+
+        At once, if they have started again: nobody comes as the former incarnation.
+        """
         if not self.is_first:
             return
         for client, since in list(self.orphans.items()):
-            if since is None:
+            if client not in contacts and self.started_again(client):
+                self.commands.append(Gone(client, 0))
+                self.orphans[client] = now
+            elif since is None:
                 self.orphans[client] = now
             elif now - since > _PATIENCE * limit:
                 self.orphans[client] = now

@@ -16,6 +16,7 @@ from semcast.protocols.isis.numbering import Numbering
 from semcast.protocols.isis.order import NOTHING, DomainOrder, Entrance, Ticket, ending_of
 from semcast.protocols.isis.settings import IsisSettings
 from semcast.protocols.isis.stamps import Ending, Foreign, Head, Time, Times, merge
+from semcast.protocols.isis.taking import Taking
 from semcast.protocols.isis.total import Totals, Turns
 from semcast.protocols.vsync.frames import Welcome
 from semcast.protocols.vsync.orders import Lines
@@ -68,9 +69,15 @@ class Seat:
     farewells = 0
     """So many reports still go to those who are not in this view any more, too: they wait to hear that it
     stands."""
-    _taken_by_others: int | None = None  # own messages up to here; None if that is to be found out
+    gone = False
+    """Whether this process has left."""
+    succeeded = 0
+    """The number of the view that it is not in."""
+    founded = 0
+    """The number of the first view of the group, if this process was in it."""
     member_kind: ClassVar[type[GroupMember]] = GroupMember
     numbering_kind: ClassVar[type[Numbering]] = Numbering
+    taking_kind: ClassVar[type[Taking]] = Taking
 
     def __init__(
         self,
@@ -111,12 +118,8 @@ class Seat:
         """The latest view that members spoke in: who did has all that belongs to those before it."""
         self.told: Times = {}
         """What was said in this group of others, by anybody."""
-        self.taken: dict[MemberId, dict[MemberId, int]] = {}
-        """By member, how far its program has taken the messages of each."""
-        self.here: dict[MemberId, int] = {}
-        """The same of the program here."""
-        self.told_of: dict[MemberId, int] = {}
-        """The latest view that the program of each member has taken word of, this one's included."""
+        self.taking = self.taking_kind(me)
+        """How far programs have come."""
         self.others: tuple[MemberId, ...] = ()
         """Who else is in the current view."""
         self.all_others: tuple[MemberId, ...] = ()
@@ -266,21 +269,12 @@ class Seat:
             self.past.append((old.view().id, survivors))
             self.end(old, old.queued)
         base = dict(zip(members, welcome.base, strict=True))
-        self.taken = {
-            member: dict(base) if member in joined or member not in self.taken else self.taken[member]
-            for member in members
-        }
-        self._taken_by_others = None
-        self.here = {
-            member: base[member] if old is None or member in joined else self.here.get(member, 0)
-            for member in members
-        }
-        self.others = tuple(member for member in members if member != self.me)
+        self.taking.begins(members, joined, base, first=old is None)
+        self.others = self.taking.others
         former = () if old is None else old.members
         self.all_others = (*self.others, *(member for member in former if member not in members))
         self.farewells = _FAREWELLS if len(self.all_others) > len(self.others) else 0
         self.spoke = {member: self.spoke.get(member, 0) for member in members}
-        self.told_of = {member: self.told_of.get(member, 0) for member in members if member not in joined}
         if joined:
             self.told = {}  # who joins was told nothing
         ending = ending_of(welcome)
@@ -291,6 +285,7 @@ class Seat:
         if self.serving is not None:
             self.serving.enter(event)
         if old is None:
+            self.founded = event.view.id if len(joined) == len(members) else 0
             self.gate = {name: Time(time.view, dict(time.counts)) for name, time in self.base.items()}
 
     def began(self, welcome: Welcome) -> None:
@@ -341,40 +336,12 @@ class Seat:
 
     # What programs took
 
-    def took(self, sender: MemberId, last: int) -> None:
-        """The program took messages."""
-        if last > self.here.get(sender, 0):
-            self.here[sender] = last
-
-    def took_view(self, view: int) -> None:
-        """The program took word of a view."""
-        self.told_of[self.me] = view
-
-    def hears_taken(self, member: MemberId, upto: Sequence[int], told: int) -> None:
-        """The program of a member took so much of the current view, and word of a view."""
-        self.told_of[member] = max(told, self.told_of.get(member, 0))
-        stream = self.member.stream
-        known = self.taken.get(member)
-        if stream is None or known is None or len(upto) != len(stream.members):
-            return
-        for sender, count, queued in zip(stream.members, upto, stream.queued, strict=True):
-            if known.get(sender, 0) < count <= queued + stream.reach:
-                known[sender] = count
-        self._taken_by_others = None
-
-    def taken_by_others(self) -> int:
-        """Own messages up to here were taken by the programs of all others, if there are any."""
-        if self._taken_by_others is None:
-            me = self.me
-            self._taken_by_others = min([self.taken[member].get(me, 0) for member in self.others])
-        return self._taken_by_others
-
     def untaken(self) -> int:
         """Own messages that some program has not taken."""
         stream = self.member.stream
         if stream is None or not self.others:
             return 0
-        least, sent = self.taken_by_others(), stream.queued[stream.rank]
+        least, sent = self.taking.by_others(), stream.queued[stream.rank]
         if self.turns.own_said and self.turns.own_said[0] <= least:
             del self.turns.own_said[: bisect_right(self.turns.own_said, least)]
         return max(0, sent - least - len(self.turns.own_said))
@@ -387,14 +354,18 @@ class Seat:
         stream = self.member.stream
         if stream is None or self.member.is_out:
             return stream is None or self.leaving
-        if self.here.get(self.me, 0) < seq:
-            return False
-        return not self.others or self.taken_by_others() >= seq
+        return self.taking.by_all(seq)
 
     def slow(self) -> list[MemberId]:
         """Whose programs have not taken all own messages."""
+        sent = self._sent()
+        return [each for each in self.others if self.taking.by(each) < sent]
+
+    def behind(self) -> list[MemberId]:
+        """These, and where what replaces own messages was not taken."""
+        sent, me = self._sent(), self.me
+        return [each for each in self.others if self.taking.certain(each, me) < sent]
+
+    def _sent(self) -> int:
         stream = self.member.stream
-        if stream is None:
-            return []
-        sent, me = self.order(stream).own_upto(), self.me
-        return [each for each in stream.members if each != me and self.taken[each].get(me, 0) < sent]
+        return 0 if stream is None else self.order(stream).own_upto()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from semcast.core.annotations import Item
-from semcast.core.events import Event, Sent, Unblocked
+from semcast.core.events import Event, Purged, Sent, Thinned, Unblocked
 from semcast.core.heldback import HeldBack
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.marks import MARK, ORDERED, RELAYED
@@ -317,6 +317,10 @@ class Sending:
             seat.refused = False
         elif type(event) is Sent and self._domain.notes.wanted:
             self._note(seat, event)
+        elif isinstance(event, Purged | Thinned):
+            for each in event.receipts():
+                if each.by is not None:  # else the order has said so
+                    seat.taking.purged(each.sender, each.id.seq, each.by.seq)
 
     def _note(self, seat: Seat, event: Sent) -> None:
         batch = event.batch

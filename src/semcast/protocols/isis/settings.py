@@ -17,6 +17,9 @@ ACK_DELAY = 250 * MICROSECOND
 _PLENTY = 1 << 40
 """Nothing that is within credit is ever refused, so queues inside of groups have no bound of their own."""
 
+_BETWEEN_LIVES = SECOND // 10
+"""In a group that is left by all and founded anew, views change less often than that, taken together."""
+
 
 class Policy(enum.StrEnum):
     """How causal order is kept between groups (Birman, Schiper, Stephenson 1991, 6.3 to 6.7)."""
@@ -54,6 +57,9 @@ class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Groups that the program may be in."""
     beacon: Nanos = 0
     """How often the first member of a group says to all of the domain that it is there; 0 for never."""
+    origin: Nanos | None = None
+    """What to add to `now` so that it is the time at all processes; None where that is not known.
+    A group that all have left, and somebody joins, has higher views then: old stamps name none of them."""
     stamp_age: Nanos = SECOND
     """A stamp of a group that this process is not in is asked about when it is as old as this."""
     vsync: VsyncSettings = VsyncSettings(ack_delay=ACK_DELAY)
@@ -68,6 +74,14 @@ class IsisSettings(msgspec.Struct, frozen=True, kw_only=True):
         Structure(self.structure)
         if self.resilience not in ("safe", "all") and not self.resilience.isdecimal():
             raise ValueError(f"resilience {self.resilience!r}: there are safe, all, or a number of failures")
+
+    def first_view(self, now: Nanos) -> int:
+        """The number of the view with which a group begins.
+
+        >>> IsisSettings().first_view(5 * SECOND), IsisSettings(origin=SECOND).first_view(5 * SECOND)
+        (1, 61)
+        """
+        return 1 if self.origin is None else 1 + max(0, now + self.origin) // _BETWEEN_LIVES
 
     def of_group(self, minimum: int) -> VsyncSettings:
         """Of a group that so many found together."""

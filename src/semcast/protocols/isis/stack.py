@@ -73,6 +73,7 @@ class Isis(Stack):
     totals_kind: ClassVar[type[Totals]] = Totals
     directs_kind: ClassVar[type[Directs]] = Directs
     arrivals_kind: ClassVar[type[Arrivals]] = Arrivals
+    departures_kind: ClassVar[type[Departures]] = Departures
     clientele_kind: ClassVar[type[Clientele]] = Clientele
 
     def __init__(self, me: MemberId, settings: IsisSettings, rng: Random, out: Outbox) -> None:
@@ -89,7 +90,7 @@ class Isis(Stack):
         self.policy = self._policy_of(settings.policy)
         self.line = self.line_kind(self.seats, self.policy, self.totals)
         patience = _GONE * settings.vsync.detector.timeout_max
-        self.departures = Departures(patience)
+        self.departures = self.departures_kind(patience)
         self.directs = self.directs_kind(self, patience)
         self.arrivals = self.arrivals_kind(self)
         self.waits = self.waits_kind(settings, self.seats, self.clientele.visits, self.departures)
@@ -192,6 +193,9 @@ class Isis(Stack):
         self._names[seat.number] = group
         if style != Style.PEER:
             self.clientele.serve(seat, style)
+        after = self.departures.after(seat.number)
+        if after is not None:
+            seat.member.remember(after)
         seat.member.start(now)
         self.program.done(request)
         return request
@@ -270,11 +274,12 @@ class Isis(Stack):
     def flush(self) -> int:
         """Tell when all that the program has sent or was given is given to all members who go on (7.3).
 
-        Of groups that it has left nothing is waited for. Returns the number of the request.
+        Of groups that it has left, too. Returns the number of the request.
         """
         number = self.program.number(1)
         self.notes.flush(number, "asked")
-        self.program.flush(self.flush_kind(number, self.seats.values(), self.clientele.visits.values()))
+        visits = self.clientele.visits.values()
+        self.program.flush(self.flush_kind(number, self.seats.values(), visits, self.departures))
         return number
 
     def _seat_of(self, group: str) -> Seat:
@@ -389,6 +394,7 @@ class Isis(Stack):
     def _on_left(self, now: Nanos, seat: Seat, event: Left) -> None:
         """This process is out of a group: of its own will, or else out of all of them (4.1)."""
         self.departures.left(now, seat)
+        seat.gone = True
         self.arrivals.left(seat)
         self.policy.left(seat)
         self.line.leave(seat)

@@ -80,6 +80,8 @@ class Buffers:
         self.pending: list[dict[int, Batch]] = [{} for _ in range(size)]
         self.skips: list[set[int]] = [set() for _ in range(size)]
         """Messages not queued yet that were purged elsewhere, behind a safe one."""
+        self.replaced_upto = [0] * size
+        """What replaces those that were is among the messages up to here."""
         self.heads: list[dict[int, bytes]] = [{} for _ in range(size)]
         """What purged messages that are not stable had as a head."""
         held = Purging.OFF if settings.purging is Purging.OFF else Purging.HELD

@@ -236,11 +236,13 @@ class Exchange:
         rank, buffers = frame.sender, self._buffers
         bits = int.from_bytes(frame.bitmap, "little")
         last = frame.base + bits.bit_length() - 1
+        known_upto = max(last, frame.known)
         known = rank in buffers.senders and rank != self._me and frame.base >= 1 and bits > 0
         known = known and all(buffers.order.sound(head) for _, head in frame.heads)
-        if not known or last > buffers.queued[rank] + self.reach:
+        if not known or known_upto > buffers.queued[rank] + self.reach:
             self._stats.malformed += 1
             return
+        buffers.replaced_upto[rank] = max(buffers.replaced_upto[rank], known_upto)
         skips = buffers.skips[rank]
         for offset in range(bits.bit_length()):
             seq = frame.base + offset
@@ -370,7 +372,8 @@ class Exchange:
             base = purged[0]
             bits = sum(1 << (seq - base) for seq in purged)
             bitmap = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-            self._out.send(self._members[dest], Notice(rank, base, bitmap, heads))
+            known = max(self._buffers.queued[rank], self._buffers.replaced_upto[rank])
+            self._out.send(self._members[dest], Notice(rank, base, bitmap, heads, known))
 
     def _with_heads(self, rank: int, purged: list[int]) -> tuple[list[int], list[tuple[int, bytes]]]:
         """As many of the purged messages as have room in a frame, with their heads, and these."""

@@ -58,6 +58,8 @@ class Notice(Frame, frozen=True, array_like=True, tag=3, gc=False):
         default_factory=list
     )
     """Those of them that had a head, and which."""
+    known: Seq = 0
+    """What replaces them is among the messages up to here."""
 
 
 class Round(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -13,7 +13,7 @@ Who is a member of the last view, as this very incarnation, has no say in what c
 and may yet enter, when a welcome comes late or its disk is done.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from random import Random
 
 from semcast.core.ids import MemberId, Nanos
@@ -54,6 +54,9 @@ class Founding:
         """The latest view that this member has heard of."""
         self.founded: tuple[MemberId, ...] | None = None
         """The view, once this member has had it accepted."""
+        self.first: Callable[[Nanos], int] = _always_one
+        """The number of a first view that this member proposes."""
+        self._over = 0  # nobody is in a view of this number or a lower one
         self._me = me
         self._minimum = settings.minimum
         self._terms = settings.terms()
@@ -69,6 +72,7 @@ class Founding:
         self._promised: Ballot | None = None
         self._accepted: Ballot | None = None
         self._accepted_members: tuple[MemberId, ...] = ()
+        self._accepted_first = self._proposed_first = 1
         self._mine: Ballot | None = None
         self._promises: dict[str, Promise] = {}
         self._promisers: set[MemberId] = set()  # who made them
@@ -92,6 +96,11 @@ class Founding:
         """The number of the view that is the last one; 0 if there is none yet."""
         return 0 if self.last is None else self.last.view
 
+    @property
+    def first_agreed(self) -> int:
+        """The number of the first view, once that was agreed on."""
+        return self._proposed_first
+
     # What is known
 
     def recover(self, records: Iterable[Record]) -> None:
@@ -109,12 +118,37 @@ class Founding:
             self._promised = record.ballot
             if isinstance(record, Agreed):
                 self._accepted, self._accepted_members = record.ballot, tuple(record.members)
+                self._accepted_first = record.first
 
     def learn(self, known: Known) -> None:
         """There is or was such a view: what was promised before it is of no use."""
-        if not self.after < known.view < FAR or not sound_members(known.members, self._most):
+        least = max(self.after, self._over)
+        if not least < known.view < FAR or not sound_members(known.members, self._most):
             return
         self.last = known
+        self._forget()
+        self._remember()
+
+    def close(self, view: int, source: MemberId) -> None:
+        """Its last member has left a view in agreement with the others: the group is to be founded anew."""
+        last = self.last
+        if (
+            last is None
+            or view < last.view
+            or (view == last.view and last.members != [source])
+            or view >= FAR
+        ):
+            return
+        self._over = view
+        self.last = self._in_view_at = None
+        self._forget()
+
+    def was_left(self, view: int) -> None:
+        """This member was the last one of it."""
+        self._over = max(self._over, view)
+
+    def _forget(self) -> None:
+        """What was promised about another view."""
         self._promised = self._accepted = self._mine = None
         self._accepted_members = self._proposal = ()
         self._promises.clear()
@@ -122,7 +156,6 @@ class Founding:
         self._acceptances.clear()
         self._next_try = 0
         self.founded = None
-        self._remember()
 
     def reform(self) -> None:
         """Go on with whoever is here: somebody vouches that the others are gone."""
@@ -176,7 +209,7 @@ class Founding:
             return
         if self._patience() > 1:
             self._next_try = max(self._next_try, now + self._patience() * 2 * self._period)
-        promise = Promise(frame.ballot, self._accepted, list(self._accepted_members), frame.after)
+        promise = self._promise_of(frame.ballot)
         self._ledger.write(
             now, Promised(frame.after, frame.ballot), lambda _: self._courier.send(source, promise)
         )
@@ -195,13 +228,14 @@ class Founding:
         accepted = [promise for promise in self._promises.values() if promise.accepted is not None]
         if accepted:
             last = max(accepted, key=lambda promise: promise.accepted or frame.ballot)
-            self._proposal = tuple(last.members)
+            self._proposal, self._proposed_first = tuple(last.members), last.first
         else:
             # Who promised is here, however long ago it said hello; of each name the latest.
             latest = {each.name: each for each in sorted(around | self._promisers)}
             self._proposal = tuple(latest.values())[: self._most]
+            self._proposed_first = min(max(self.first(now), self._over + 1), FAR - 1)
         self._acceptances.clear()
-        accept = Accept(frame.ballot, list(self._proposal), frame.after, self._terms)
+        accept = Accept(frame.ballot, list(self._proposal), frame.after, self._terms, self._proposed_first)
         self._courier.multicast(accept)
         self.on_accept(now, self._me, accept)
 
@@ -209,9 +243,12 @@ class Founding:
         """Accept, unless a higher ballot was promised."""
         if not sound_members(frame.members, self._most) or not self._concerns(source, frame):
             return
+        if not 1 <= frame.first < FAR:
+            return
         if not self._promise(frame.ballot):
             return
         self._accepted, self._accepted_members = frame.ballot, tuple(frame.members)
+        self._accepted_first = frame.first
         accepted = Accepted(frame.ballot, frame.after)
 
         def tell(now: Nanos) -> None:
@@ -220,7 +257,7 @@ class Founding:
             else:
                 self._courier.send(source, accepted)
 
-        self._ledger.write(now, Agreed(frame.after, frame.ballot, list(frame.members)), tell)
+        self._ledger.write(now, Agreed(frame.after, frame.ballot, list(frame.members), frame.first), tell)
 
     def on_accepted(self, now: Nanos, source: MemberId, frame: Accepted) -> None:
         """With enough of them, the view is agreed on."""
@@ -236,9 +273,12 @@ class Founding:
         self._promises.clear()
         self._promisers.clear()
         self._promise(ballot)
-        promise = Promise(ballot, self._accepted, list(self._accepted_members), after)
+        promise = self._promise_of(ballot)
         self._courier.multicast(Prepare(ballot, after, self._terms))
         self._ledger.write(now, Promised(after, ballot), lambda now: self.on_promise(now, self._me, promise))
+
+    def _promise_of(self, ballot: Ballot) -> Promise:
+        return Promise(ballot, self._accepted, list(self._accepted_members), self.after, self._accepted_first)
 
     def _patience(self) -> int:
         """How much longer to wait between attempts: on slow disks they get into each other's way."""
@@ -289,6 +329,10 @@ class Founding:
                 latest[member.name] = member
         formers = {} if self.last is None else {each.name: each.incarnation for each in self.last.members}
         return {each for each in latest.values() if each.incarnation >= formers.get(each.name, 0)}
+
+
+def _always_one(_now: Nanos) -> int:
+    return 1
 
 
 def sound_members(members: Sequence[MemberId], most: int) -> bool:

@@ -109,6 +109,9 @@ class Hello(Frame, frozen=True, array_like=True, tag=34, gc=False):
 class Goodbye(Frame, frozen=True, array_like=True, tag=46, gc=False):
     """I am in no view, and look for one no more."""
 
+    view: Seq = 0
+    """Of which I was the last member, if there was one: nobody is in it, nor in one before it."""
+
 
 class Standing(Frame, frozen=True, array_like=True, tag=37, gc=False):
     """There is a view, and you are not in it: do not found another group."""
@@ -189,6 +192,8 @@ class Promise(Frame, frozen=True, array_like=True, tag=39, gc=False):
     accepted: Ballot | None
     members: Members
     after: Seq = 0
+    first: Seq = 1
+    """The number of what was accepted, where that is the first view."""
 
 
 class Accept(Frame, frozen=True, array_like=True, tag=40, gc=False):
@@ -198,6 +203,8 @@ class Accept(Frame, frozen=True, array_like=True, tag=40, gc=False):
     members: Members
     after: Seq
     terms: Terms
+    first: Seq = 1
+    """The number of the first view; of the next one it is known."""
 
 
 class Accepted(Frame, frozen=True, array_like=True, tag=41, gc=False):

@@ -95,7 +95,7 @@ class Joining:
             return
         everybody = list(founding.founded)
         lost = founding.last is not None
-        view = next_reformed(founding.after) if lost else 1
+        view = next_reformed(founding.after) if lost else founding.first_agreed
         if self._me not in everybody:
             if founding.abandoned(now):  # agreed on before all of them crashed: there may be one after it
                 founding.learn(Known(view, everybody))

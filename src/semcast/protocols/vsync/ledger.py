@@ -32,6 +32,7 @@ class Agreed(msgspec.Struct, frozen=True, array_like=True, tag=2):
     after: Seq
     ballot: Ballot
     members: Members
+    first: Seq = 1
 
 
 class Installed(msgspec.Struct, frozen=True, array_like=True, tag=3):

@@ -206,10 +206,12 @@ class Membership(Stack):
         if frame.last is None or frame.last.view < stream.view().id or self.state is State.MINORITY:
             self._answer_founder(source)
 
-    def _on_goodbye(self, now: Nanos, source: MemberId) -> None:
+    def _on_goodbye(self, now: Nanos, source: MemberId, frame: Goodbye) -> None:
         """Somebody looks for the group no more. If it was let in meanwhile, its silence will tell."""
         if self.stream is None:
             self._founding.forget(source)
+            if frame.view:
+                self._founding.close(frame.view, source)
         else:
             self._candidates.left(now, source)
 
@@ -380,6 +382,8 @@ class Membership(Stack):
         cause = self._leaving or f"put out: {dict(change.left).get(self.me, 'failed')}"
         self._shift_to(State.SERVING, Cause.LEAVING if self._leaving else Cause.PUT_OUT)
         self._changing = None
+        if not change.members:
+            self._courier.announce(Goodbye(change.view))
         decision = Decision(Instance(old.view().id, 0), changing.decision)
         until = now + self.settings.detector.timeout_max
         self._serving = self.serving_kind(old, decision, cause, self._detector.suspects, self._courier, until)
@@ -419,8 +423,14 @@ class Membership(Stack):
         if not alone:
             self._change_view(now, {self.me: cause}, ())
         elif self._changing is None:
-            self._leave_for_good(Cause.LEAVING, cause, again=False)
+            self._leave_alone(cause)
         # else its next view is being written down, with others who join: it leaves that one
+
+    def _leave_alone(self, cause: str) -> None:
+        """Who waits to be let in may found the group anew."""
+        if self.stream is not None:
+            self._courier.announce(Goodbye(self.stream.view().id))
+        self._leave_for_good(Cause.LEAVING, cause, again=False)
 
     def _look_after_members(self, now: Nanos) -> None:
         """Change the view, if there is a reason to."""
@@ -428,7 +438,7 @@ class Membership(Stack):
         if stream is None or self._is_out:
             return
         if self._leaving and len(stream.members) == 1:
-            self._leave_for_good(Cause.LEAVING, self._leaving, again=False)
+            self._leave_alone(self._leaving)
             return
         leave: dict[MemberId, str] = {}
         suspects = self._detector.suspects

@@ -49,6 +49,9 @@ class Lines(Protocol):
     def frozen(self) -> bool:
         """Whether nothing is sent or accepted any more in this view."""
 
+    def replaced_upto(self, rank: int) -> int:
+        """What replaces skipped messages of `rank` is among those up to here."""
+
     def due_upto(self, rank: int) -> int:
         """Messages of `rank` up to here may be delivered."""
 

@@ -218,7 +218,7 @@ class VirtualSynchrony(Membership):
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
         elif isinstance(frame, Goodbye):
-            self._on_goodbye(now, source)
+            self._on_goodbye(now, source, frame)
         elif isinstance(frame, Superseded):
             self._on_superseded(now, frame)
         elif isinstance(frame, Prepare | Accept):
@@ -416,7 +416,7 @@ class VirtualSynchrony(Membership):
         elif isinstance(frame, Hello):
             self._on_hello(now, source, frame)
         elif isinstance(frame, Goodbye):
-            self._on_goodbye(now, source)
+            self._on_goodbye(now, source, frame)
         elif isinstance(frame, Standing):
             self._joining.on_standing(now, frame)
         elif isinstance(frame, Refused):

@@ -424,6 +424,10 @@ class ViewStream:
         """Messages of `rank` up to here may be delivered."""
         return self.buffers.certain_upto(rank) if self.vsync.uniform else self.queued[rank]
 
+    def replaced_upto(self, rank: int) -> int:
+        """What replaces skipped messages of `rank` is among those up to here."""
+        return self.buffers.replaced_upto[rank]
+
     def append(self, batch: Batch) -> None:
         """Line up for the application: messages that were cut, once they are whole."""
         whole = self._assembly.whole(batch)

@@ -69,7 +69,6 @@ def w5(cell: GapCell) -> Result:
         "gaps": sum(torn) / len(torn),
         "broken": sum(run.broken() for run in found) / len(found),
         "early": sum(run.early for run in found) / len(found),
-        "runs": len(found),
     }
 
 

@@ -173,6 +173,7 @@ _LOGGERS: dict[str, Mutant] = {
     "forgotten-comes-back": Mutant(logger=gossip_loggers.ForgottenComesBack),
     "forgotten-awaited": Mutant(logger=gossip_loggers.ForgottenAwaited),
     "start-ignored": Mutant(logger=gossip_loggers.StartIgnored),
+    "own-messages-passed-over": Mutant(logger=gossip_loggers.OwnMessagesPassedOver, by_chance=False),
     "begins-with-what-was-collected": Mutant(logger=gossip_loggers.BeginsWithWhatWasCollected),
     "expires-newest-first": Mutant(logger=gossip_loggers.ExpiresNewestFirst),
     "compacts-in-part": Mutant(logger=gossip_loggers.CompactsInPart),

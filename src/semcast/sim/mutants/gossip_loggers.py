@@ -179,8 +179,8 @@ class OneSpeaksForAll(Logger):
 
 
 class _FromTheBeginning(Admission):
-    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
-        return super()._beginning(msgspec.structs.replace(join, start="all"), name)
+    def _beginning(self, join: Join, source: MemberId) -> dict[MemberId, int]:
+        return super()._beginning(msgspec.structs.replace(join, start="all"), source)
 
 
 class StartIgnored(Logger):
@@ -189,13 +189,26 @@ class StartIgnored(Logger):
     admission_kind = _FromTheBeginning
 
 
+class _PastItsOwn(Admission):
+    def _beginning(self, join: Join, source: MemberId) -> dict[MemberId, int]:
+        own = self._books.streams.get(source)
+        found = super()._beginning(join, source)
+        return found if own is None else found | {source: own.logged}
+
+
+class OwnMessagesPassedOver(Logger):
+    """Begins a session after what its program had sent before, though it may not have read that."""
+
+    admission_kind = _PastItsOwn
+
+
 class _WithWhatWasCollected(Admission):
-    def _beginning(self, join: Join, name: str) -> dict[MemberId, int]:
+    def _beginning(self, join: Join, source: MemberId) -> dict[MemberId, int]:
         reading = Reading(self._books)
         if join.start == "position":
             return reading.vector(join.at, join.log)
         if join.start != "time":
-            return super()._beginning(join, name)
+            return super()._beginning(join, source)
         return reading.vector(max(reading.at_time(join.at), reading.ends().first), join.log)
 
 

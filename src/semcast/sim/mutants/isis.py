@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from semcast.core.events import Left
-from semcast.core.ids import Nanos
+from semcast.core.ids import MemberId, Nanos
 from semcast.protocols.isis.arrivals import Arrivals, DirectTicket, Source
 from semcast.protocols.isis.clients import ClientSeat
+from semcast.protocols.isis.departures import Departures
 from semcast.protocols.isis.directs import Directs
-from semcast.protocols.isis.flushing import Flush
+from semcast.protocols.isis.flushing import Flush, Snapshot
 from semcast.protocols.isis.giving import Giving
 from semcast.protocols.isis.line import Line
 from semcast.protocols.isis.numbering import Numbering
@@ -16,6 +17,7 @@ from semcast.protocols.isis.policies import AnyTicket, Full
 from semcast.protocols.isis.seat import Seat
 from semcast.protocols.isis.sending import Sending
 from semcast.protocols.isis.stamps import Audience, Time
+from semcast.protocols.isis.taking import Taking
 from semcast.protocols.isis.total import Totals
 from semcast.protocols.isis.waits import Waits
 from semcast.protocols.vsync.orders import CausalOrder, Lines
@@ -255,6 +257,51 @@ class FlushedWhenSent(DomainProcess):
     flush_kind = _HastyFlush
 
 
+class _Forgetful(Departures):
+    def left(self, now: Nanos, seat: Seat) -> None:
+        super().left(now, seat)
+        self._untold.clear()
+
+
+class FlushedWithoutWhoStays(DomainProcess):
+    """A flush does not wait for what the program was given in groups that it has left."""
+
+    departures_kind = _Forgetful
+
+
+class _ShortSighted(Snapshot):
+    def up_to_date(self, member: MemberId) -> bool:  # noqa: ARG002
+        return True
+
+
+class _FlushForOneView(Flush):
+    snapshot_kind = _ShortSighted
+
+
+class FlushedForOneView(DomainProcess):
+    """A flush waits for what the program was given in the current view, and not in those before it."""
+
+    flush_kind = _FlushForOneView
+
+
+class _ForgetfulTaking(Taking):
+    def purged(self, sender: MemberId, seq: int, by: int) -> None:
+        pass
+
+    def skipped(self, sender: MemberId, seq: int, upto: int) -> None:
+        pass
+
+
+class _ForgetfulSeat(Seat):
+    taking_kind = _ForgetfulTaking
+
+
+class FlushedBeforeReplacements(DomainProcess):
+    """What was purged counts as taken with what comes behind it, and not with what replaces it."""
+
+    seat_kind = _ForgetfulSeat
+
+
 class _HastyDirects(Directs):
     def look(self) -> bool | None:
         if self._way is not None:
@@ -351,6 +398,9 @@ MUTANTS: dict[str, Mutant] = {
     "purge-drops-foreign-fields": Mutant(PurgeDropsForeignFields, by_chance=False),
     "put-out-of-one-group-only": Mutant(PutOutOfOneGroupOnly),
     "flushed-when-sent": Mutant(FlushedWhenSent),
+    "flushed-for-one-view": Mutant(FlushedForOneView, by_chance=False),
+    "flushed-without-who-stays": Mutant(FlushedWithoutWhoStays, by_chance=False),
+    "flushed-before-replacements": Mutant(FlushedBeforeReplacements, by_chance=False),
     "order-without-advance": Mutant(OrderWithoutAdvance),
     "order-overtaken-by-its-sender": Mutant(OrderOvertakenByItsSender, by_chance=False),
     "numbers-without-lamport": Mutant(NumbersWithoutLamport, by_chance=False),

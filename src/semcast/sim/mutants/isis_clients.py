@@ -7,6 +7,7 @@ from semcast.protocols.isis.client_frames import Attach, Relay
 from semcast.protocols.isis.clientele import Clientele
 from semcast.protocols.isis.clients import ClientSeat, ItemTicket
 from semcast.protocols.isis.contact import Contact
+from semcast.protocols.isis.departures import Departures
 from semcast.protocols.isis.flushing import Flush
 from semcast.protocols.isis.hearing import Hearing
 from semcast.protocols.isis.line import Line
@@ -86,8 +87,14 @@ class OrphansForgotten(DomainProcess):
 
 
 class _BlindFlush(Flush):
-    def __init__(self, number: int, seats: Iterable[Seat], visits: Iterable[ClientSeat]) -> None:  # noqa: ARG002
-        super().__init__(number, seats, ())
+    def __init__(
+        self,
+        number: int,
+        seats: Iterable[Seat],
+        visits: Iterable[ClientSeat],  # noqa: ARG002
+        departures: Departures,
+    ) -> None:
+        super().__init__(number, seats, (), departures)
 
 
 class ClientFlushedAtOnce(DomainProcess):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from semcast.core.ids import MemberId
 from semcast.history.events import Event, History
-from semcast.history.schema import CAUSAL, TOTAL
+from semcast.history.schema import CAUSAL, TOTAL, Kind
 from semcast.specs.calls.kinds import CAME, MISSED, SAID, SENT, TOLD, VIEW
 from semcast.specs.calls.story import Call, CallMember, CallStory, story_of, text_of, whom
 from semcast.specs.runs import Runs
@@ -89,7 +89,8 @@ def _apart(story: CallStory, key: Named, row: Event, other: Event) -> bool:
 def causal_reply(history: History) -> Verdict:
     """What a member had sent or been given before it answered, the caller is given before the reply.
 
-    As far as the caller was in the view in which the member had that; where the group has causal order.
+    As far as the caller was in the view in which the member had that; where the group has causal order. Who
+    leaves in that view is not owed what it is never given, as the others go on without it.
     """
     order = history.info.only.order
     if order not in (CAUSAL, TOTAL):
@@ -98,7 +99,8 @@ def causal_reply(history: History) -> Verdict:
     story = story_of(history)
     before = {process: _before_said(member) for process, member in story.members.items()}
     for process, member in story.members.items():
-        _judge_causes(process, member, before, findings)
+        parting = _Parting(member, leaves=order == CAUSAL)
+        _judge_causes(process, member, before, parting, findings)
     return findings.verdict()
 
 
@@ -142,13 +144,44 @@ class _Lacking:
         return [row.only(seq) for place, row in self.rows if place < upto for seq in _untold(row, told)]
 
 
+class _Parting:
+    """The views in which a member left, and all that it was ever told.
+
+    Args:
+        member: whose rows to read.
+        leaves: whether who leaves is given only a part of its last view.
+    """
+
+    def __init__(self, member: CallMember, *, leaves: bool) -> None:
+        self._left: set[object] = set()
+        self._told: dict[MemberId, Runs] = {}
+        view: object = None
+        for row in member.rows:
+            if row.kind is VIEW and row.level == "view":
+                view = row.view, row.sender
+            elif row.kind is Kind.LEFT and leaves:
+                self._left.add(view)
+        if self._left:
+            for row in member.rows:
+                if row.kind in (TOLD, SENT) and row.sender is not None:
+                    self._told.setdefault(row.sender, Runs()).add(row.seq, row.last)
+
+    def excuses(self, view: object, cause: Event) -> bool:
+        """Whether it was never told that, and left in this view."""
+        return view in self._left and any(_untold(cause, self._told))
+
+
 def _untold(row: Event, told: dict[MemberId, Runs]) -> Iterator[int]:
     known = told.get(row.sender) if row.sender is not None else None
     return (seq for seq in range(row.seq, row.last + 1) if known is None or seq not in known)
 
 
 def _judge_causes(
-    process: MemberId, member: CallMember, before: dict[MemberId, _Said], findings: Findings
+    process: MemberId,
+    member: CallMember,
+    before: dict[MemberId, _Said],
+    parting: _Parting,
+    findings: Findings,
 ) -> None:
     told: dict[MemberId, Runs] = {}
     lacking: dict[_Causes, _Lacking] = {}
@@ -166,6 +199,8 @@ def _judge_causes(
             if causes is None or causes.view != view:
                 continue
             for cause in lacking.setdefault(causes, _Lacking()).upto(causes, upto, told):
+                if parting.excuses(view, cause):
+                    continue
                 _found(findings, f"a reply of {whom(row)} comes before its cause", cause, row)
 
 

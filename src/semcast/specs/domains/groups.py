@@ -84,10 +84,11 @@ class _Lives:
         self._at: dict[tuple[MemberId, int], MemberId] = {}
         self._last: dict[MemberId, int] = {}
         before: set[MemberId] = set()
+        again = set(_joined_again(story, group))
         for number in views:
             members = story.stays[group, number][0].event.members or ()
             for member in members:
-                if member not in before:
+                if member not in before or (member, number) in again:
                     self._last[member] = self._last.get(member, -1) + 1
                 self._at[member, number] = self._named(member, self._last[member])
             before = set(members)
@@ -123,6 +124,19 @@ class _Lives:
     @staticmethod
     def _named(member: MemberId, life: int) -> MemberId:
         return member if not life else MemberId(f"{member.name} ({life + 1})", member.incarnation)
+
+
+def _joined_again(story: Story, group: str) -> Iterator[tuple[MemberId, int]]:
+    """Members, and views that were their first after they had left: also where nobody was there meanwhile."""
+    for process, rows in story.rows.items():
+        left = False
+        for row in rows:
+            if row.text.group == group and row.kind is LEFT:
+                left = True
+            elif row.text.group == group and row.kind is VIEW and row.event.view is not None:
+                if left:
+                    yield process, row.event.view
+                left = False
 
 
 def _events(history: History, story: Story, process: MemberId, group: str, lives: _Lives) -> Iterator[Event]:
