@@ -114,7 +114,7 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     scenario = _in_regions(Random(f"regions/{protocol.value}/{seed}"), scenario, count)
     scenario = _with_batches(Random(f"batches/{protocol.value}/{seed}"), scenario, count)
     scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
-    scenario = _with_long_names(Random(f"many/{protocol.value}/{seed}"), scenario, protocol, count)
+    scenario = _with_long_names(Random(f"frames/{protocol.value}/{seed}"), scenario, protocol, count)
     away = Random(f"absences/{protocol.value}/{seed}")
     return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
 
