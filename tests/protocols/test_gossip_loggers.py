@@ -135,6 +135,31 @@ def test_a_session_whose_logger_is_gone_moves_with_its_position() -> None:
     assert lab.got("q") == [b"2"], "the first one was acknowledged"
 
 
+@pytest.mark.parametrize("kind", [None, "confirms-what-it-has-heard-of"])
+def test_a_logger_that_was_down_says_where_a_session_goes_on_in_streams_it_has_not_heard_of(
+    kind: str | None,
+) -> None:
+    """chaos 1611, again: l had acknowledged what r took while k was down, and r began anew at k."""
+    lab = Several(logger=Logger if kind is None else mutant(kind), homes={"r": "k"}, retention=Retention.LIVE)
+    lab.run(SHORT)
+    lab.seats["k"].crash()
+    lab.restart("q")
+    lab.run(SECOND)
+    lab.seats["q"].multicast(b"1")
+    lab.run(SHORT)
+    assert lab.home("r") == "l"
+    assert lab.got("r") == [b"1"]
+    lab.seats["r"].crash()
+    lab.carries = lambda _source, dest, frame: dest != "k" or isinstance(frame, Join | Sought)
+    lab.restart("k")
+    lab.restart("r")
+    lab.run(100 * MILLISECOND)
+    assert lab.seats["r"].stack.phase() == "operational"
+    lab.carries = lambda *_: True
+    lab.run(SECOND)
+    assert (lab.got("r") == []) is (kind is None)
+
+
 def test_one_logger_closes_streams_and_asks_the_other_first() -> None:
     """Only q, which is at home at l, has what p sent last; the mutant closes at both, differently."""
     for logger in (Logger, mutant("closes-twice-differently")):

@@ -20,8 +20,9 @@ class ForgetLogger(Deed, frozen=True, tag="forget-logger"):
         """Nothing where it is refused: because the other one is heard, say."""
         stack = stacks[self.member]
         assert isinstance(stack, Logger)
+        names = member_names(len(stacks), len(stack.settings.loggers[0]))
         with suppress(ValueError):
-            stack.forget(now, member_names(len(stacks))[self.logger].name)
+            stack.forget(now, names[self.logger].name)
 
 
 class PublishBatch(Deed, frozen=True, tag="publish-batch"):

@@ -4,7 +4,7 @@ from random import Random
 
 import msgspec
 
-from semcast.core.ids import MICROSECOND, MILLISECOND, SECOND, Nanos
+from semcast.core.ids import MAX_NAME, MICROSECOND, MILLISECOND, SECOND, Nanos
 from semcast.obsolescence import Purging
 from semcast.protocols.gossip import Choice, GossipSettings, Protocol, Retention
 from semcast.sim.absence import with_absences
@@ -60,9 +60,10 @@ _TROUBLE = (
 )
 
 
-def loggers_of(size: int, protocol: Protocol, count: int = 1) -> tuple[str, ...]:
+def loggers_of(size: int, protocol: Protocol, count: int = 1, name_bytes: int = 0) -> tuple[str, ...]:
     """The last members of a group, unless its protocol knows no loggers."""
-    return () if protocol is Protocol.PBCAST else tuple(each.name for each in member_names(size)[-count:])
+    names = member_names(size, name_bytes)[-count:]
+    return () if protocol is Protocol.PBCAST else tuple(each.name for each in names)
 
 
 def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
@@ -113,8 +114,37 @@ def draw_gossip(seed: int, protocol: Protocol) -> Scenario:
     scenario = _in_regions(Random(f"regions/{protocol.value}/{seed}"), scenario, count)
     scenario = _with_batches(Random(f"batches/{protocol.value}/{seed}"), scenario, count)
     scenario = _without_one(Random(f"forgotten/{protocol.value}/{seed}"), scenario, count)
+    scenario = _with_long_names(Random(f"frames/{protocol.value}/{seed}"), scenario, protocol, count)
     away = Random(f"absences/{protocol.value}/{seed}")
     return with_absences(away, scenario) if away.random() < (0.15 if count == 1 else 0.4) else scenario
+
+
+def _with_long_names(rng: Random, scenario: Scenario, protocol: Protocol, count: int) -> Scenario:
+    """Now and then several loggers have more streams than fit into a frame: where names are long, ten do not.
+
+    All members send, and in many lives each.
+    """
+    settings = scenario.settings
+    if count < 2 or rng.random() > 0.3:
+        return scenario
+    assert isinstance(settings, GossipSettings)
+    settings = msgspec.structs.replace(settings, loggers=loggers_of(scenario.size, protocol, count, MAX_NAME))
+    members = [number for number in range(scenario.size - count) if number not in scenario.late]
+    senders = {each.sender for each in scenario.traffic}
+    others = [number for number in members if number not in senders]
+    crashes: list[AnyFault] = []
+    for _ in range(rng.choice((5, 15, 30)) if members else 0):  # each time another stream
+        at, victim = rng.randrange(scenario.duration), rng.choice(members)
+        crashes += _last_words(rng, scenario.size, victim, at)
+        crashes += [Crash(at, victim, 0), Recover(at + rng.choice((1, 50)) * MILLISECOND, victim)]
+    more = [msgspec.structs.replace(scenario.traffic[0], sender=number) for number in others]
+    return msgspec.structs.replace(
+        scenario,
+        name_bytes=MAX_NAME,
+        settings=settings,
+        traffic=tuple(sorted((*scenario.traffic, *more), key=lambda each: each.sender)),
+        faults=tuple(sorted((*scenario.faults, *crashes), key=lambda fault: fault.at)),
+    )
 
 
 def _sponsored(rng: Random, scenario: Scenario, count: int) -> Scenario:

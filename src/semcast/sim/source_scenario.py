@@ -37,7 +37,7 @@ def draw_source(seed: int) -> Scenario:
         strict=rng.random() < 0.3,
         prefix=rng.choice(("", "", "", "i0")),
     )
-    names = [member.name for member in member_names(scenario.size)]
+    names = [member.name for member in member_names(scenario.size, scenario.name_bytes)]
     trouble = _restarts(rng, readers, names.index(source), scenario.duration)
     kept = [fault for fault in scenario.faults if not (isinstance(fault, Leave) and fault.member in readers)]
     return msgspec.structs.replace(

@@ -1,10 +1,12 @@
 """A logger's side of sessions: who is admitted, what they report, who leaves (5.3: loggers admit)."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from semcast.core.events import Note
 from semcast.core.ids import MemberId, Nanos
 from semcast.core.outbox import Outbox
+from semcast.protocols.gossip.arriving import Arriving
 from semcast.protocols.gossip.books import Books, admitted
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.frames import (
@@ -60,6 +62,8 @@ class Admission:
         out: where answers go.
     """
 
+    arriving_kind: ClassVar[type[Arriving]] = Arriving
+
     def __init__(
         self,
         books: Books,
@@ -76,6 +80,7 @@ class Admission:
         self._colleagues = colleagues
         self._out = out
         self.sharing = Sharing(books, journal, colleagues, out)
+        self.arriving = self.arriving_kind()
         self._unconfirmed: dict[MemberId, int] = {}  # attempts whose rows are on disk here
         self._refused: dict[MemberId, Refused] = {}
 
@@ -182,7 +187,7 @@ class Admission:
         if not self.enough(row):
             return
         self._unconfirmed.pop(member, None)
-        owed = [(stream, seq) for stream, seq in sorted(row.through.items()) if stream in self._books.streams]
+        owed = self._owed(row)
         over = self._books.ended.newest()
         parts = entries([*owed, *over])
         begin = 0
@@ -192,6 +197,18 @@ class Admission:
             begin += len(part)
             whose = row.again, member.incarnation
             self._out.send(member, Confirm(attempt, number, len(parts), after, ended, *whose))
+
+    def _owed(self, row: Row) -> list[Entry]:
+        """Where a session goes on in each stream that is not over.
+
+        Of one that this logger has never heard of, as it was down, another one has written that in the row:
+        who is not told would begin that stream anew.
+        """
+        streams, ended, shared = self._books.streams, self._books.ended, bool(self._colleagues)
+        through = sorted(row.through.items())
+        return [
+            (stream, seq) for stream, seq in through if stream in streams or (shared and stream not in ended)
+        ]
 
     def on_report(self, now: Nanos, source: MemberId, frame: Report) -> None:
         """What a session is through with counts as soon as it is on disk."""
@@ -204,8 +221,17 @@ class Admission:
             return
         if row is not None and row.attempt > frame.attempt:
             return  # it has moved since
-        if row is None or row.attempt < frame.attempt:
-            row = self._take_in(now, source, frame)
+        if row is not None and row.attempt == frame.attempt and source not in self.arriving:
+            self._report(now, source, row, frame)
+            return
+        parts = self.arriving.take(source, frame)
+        if parts or books.rows.known(source.name) is None:  # until all of it is here, it is owed everything
+            row = self._take_in(now, source, frame.attempt, parts)
+        for part in parts:
+            assert row is not None
+            self._report(now, source, row, part)
+
+    def _report(self, now: Nanos, source: MemberId, row: Row, frame: Report) -> None:
         row.heard_at, row.here, row.away = now, True, False
         for sender, through, known in frame.through:
             if known >= through:
@@ -242,14 +268,14 @@ class Admission:
             self._journal.write(Acknowledged(source, through))
             self._journal.then(lambda _now: self._acknowledged(source, through))
 
-    def _take_in(self, now: Nanos, source: MemberId, frame: Report) -> Row:
+    def _take_in(self, now: Nanos, source: MemberId, attempt: int, parts: list[Report]) -> Row:
         """It moves here, with its own position; or its row was lost with a disk."""
         former = self._books.rows.known(source.name)
         through: dict[MemberId, int] = {}
         if self._colleagues:
-            through = {stream: seq for stream, seq, _ in frame.through if seq}
+            through = {stream: seq for part in parts for stream, seq, _ in part.through if seq}
         again = former is not None and former.again
-        row = self._books.rows.admit(now, source, through, again=again, attempt=frame.attempt)
+        row = self._books.rows.admit(now, source, through, again=again, attempt=attempt)
         if former is not None:
             row.compacted, row.filter = former.compacted, former.filter
         self._journal.write(admitted(row))

@@ -458,18 +458,22 @@ def _parts(vector: Iterable[T], besides: int) -> list[list[T]]:
 
 
 def wanted(streams: Iterable[tuple[MemberId, Iterable[Span]]]) -> list[tuple[MemberId, list[Span]]]:
-    """As much of what is wanted as fits into a control frame; what is left out is for the next one."""
+    """As much of what is wanted as fits into a control frame; what is left out is for the next one.
+
+    Streams of which nothing is wanted take no room.
+    """
     found: list[tuple[MemberId, list[Span]]] = []
     room = CONTROL
     for stream, spans in streams:
-        room -= _ENTRY_BYTES + len(stream.name.encode())
-        fits = min(room // _SPAN_BYTES, _MOST_SPANS)
+        left = room - _ENTRY_BYTES - len(stream.name.encode())
+        fits = min(left // _SPAN_BYTES, _MOST_SPANS)
+        some = [span for span, _ in zip(spans, range(max(1, fits)), strict=False)]
+        if not some:
+            continue
         if fits < 1 or len(found) == _MOST_ENTRIES:
             break
-        some = [span for span, _ in zip(spans, range(fits), strict=False)]
-        room -= _SPAN_BYTES * len(some)
-        if some:
-            found.append((stream, some))
+        room = left - _SPAN_BYTES * len(some)
+        found.append((stream, some))
     return found
 
 

@@ -100,6 +100,7 @@ class Logger(Stack):
     forgetting_kind: ClassVar[type[Forgetting]] = Forgetting
     colleagues_kind: ClassVar[type[Colleagues]] = Colleagues
     staging_kind: ClassVar[type[Staging]] = Staging
+    pulling_kind: ClassVar[type[Pulling]] = Pulling
     copying_kind: ClassVar[type[Copying]] = Copying
     keys_kind: ClassVar[type[Keys]] = Keys
     reading_kind: ClassVar[type[Reading]] = Reading
@@ -182,7 +183,7 @@ class Logger(Stack):
         heard_by = self.intake.heard_by
         self.admission = self.admission_kind(books, journal, heard_by, settings, self.colleagues, out)
         self.enrolling = Enrolling(books, journal, self.colleagues, self.admission.enough, out)
-        self.pulling = Pulling(books, journal, self.colleagues, self.intake.acknowledge, out)
+        self.pulling = self.pulling_kind(books, journal, self.colleagues, self.intake.acknowledge, out)
         self._lease = LEASE * settings.report
         self.rewriting = Rewriting(settings, books, journal)
         self.copying = self.copying_kind(settings.log_acks, books, self.colleagues)

@@ -35,15 +35,32 @@ class Pulling:
         self._colleagues = colleagues
         self._settles = settles
         self._out = out
+        self._asked: dict[str, MemberId] = {}  # the last stream there was room for, where that was not all
 
     def ask(self, number: int) -> None:
-        """One of them, another one each round, for what is missing."""
+        """One of them, another one each round, for what is missing.
+
+        Of hundreds of streams a frame has room for some: each logger is asked for the others in its next
+        rounds. What it does not have holds up nothing that it has.
+        """
         there = self._colleagues.there()
-        if there:
-            lacking = ((stream.sender, stream.missing()) for stream in self._books.streams.values())
-            asked = wanted(lacking)
-            if asked:
-                self._out.send(there[number % len(there)], Want(number, asked))
+        if not there:
+            return
+        logger = there[number % len(there)]
+        lacking = self._lacking(self._asked.pop(logger.name, None))
+        asked = wanted((stream.sender, stream.missing()) for stream in lacking)
+        if len(asked) < len(lacking):
+            self._asked[logger.name] = asked[-1][0]
+        if asked:
+            self._out.send(logger, Want(number, asked))
+
+    def _lacking(self, last: MemberId | None) -> list[LogStream]:
+        """Streams of which something is missing; those first that follow the last one there was room for."""
+        lacking = [stream for stream in self._books.streams.values() if stream.contiguous < stream.known]
+        if last is None:
+            return lacking
+        lacking.sort(key=lambda stream: stream.sender)
+        return sorted(lacking, key=lambda stream: stream.sender <= last)
 
     def on_notice(self, _now: Nanos, source: MemberId, frame: Notice) -> None:
         """Something was replaced: that counts if what replaced it is here, or was, or nobody knows it."""

@@ -45,6 +45,8 @@ _MOST = 256
 
 class _Sent(NamedTuple):
     at: Nanos
+    attempt: int
+    whole: int
     parts: dict[int, list[Through]]
 
 
@@ -199,7 +201,7 @@ class Session:
             self._out.send(self.logger, Leave(self._sender.seq))
         elif not self.admitted:
             self._ask()
-        else:
+        elif not self._report_again(now):
             self._report(now)
         self.ask_senders()
 
@@ -370,7 +372,6 @@ class Session:
     # Reports
 
     def _report(self, now: Nanos) -> None:
-        assert self.logger is not None
         self._serial += 1
         self._reports.pop(self._serial - _UNANSWERED, None)
         vector = self._receiver.standing()
@@ -379,9 +380,26 @@ class Session:
         if self._moving:  # its new logger knows nothing of what it is through with
             vector += [(stream, last, last) for stream, last in self._receiver.ended.entries()]
         parts = reports((stream, self.bound(stream, seq), known) for stream, seq, known in vector)
-        self._reports[self._serial] = _Sent(now, dict(enumerate(parts)))
-        for part, through in enumerate(parts):
-            self._out.send(self.logger, Report(self._serial, self.attempt, through, part, len(parts)))
+        self._reports[self._serial] = sent = _Sent(now, self.attempt, len(parts), dict(enumerate(parts)))
+        self._send_report(sent)
+
+    def _report_again(self, now: Nanos) -> bool:
+        """The last one, if it has several parts and none was answered: some of them may have been lost.
+
+        A logger to which the session is new waits for all parts of one report.
+        """
+        sent = self._reports.get(self._serial)
+        if sent is None or sent.whole == 1 or len(sent.parts) < sent.whole or sent.attempt != self.attempt:
+            return False
+        if now - sent.at >= _IN_VAIN * self._settings.report:
+            return False
+        self._send_report(sent)
+        return True
+
+    def _send_report(self, sent: _Sent) -> None:
+        assert self.logger is not None
+        for part, through in sent.parts.items():
+            self._out.send(self.logger, Report(self._serial, sent.attempt, through, part, sent.whole))
 
     def on_reported(self, frame: Reported) -> bool:
         """The logger has heard; returns whether that answers one of the last reports."""

@@ -19,7 +19,7 @@ from semcast.sim.stacks import StackFactory
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     settings = scenario.settings
     assert isinstance(settings, Publishing)
-    names = member_names(scenario.size)
+    names = member_names(scenario.size, scenario.name_bytes)
     publishers = {names[number].name for number in settings.publishers}
     member = stack_of(scenario, mutant)
 

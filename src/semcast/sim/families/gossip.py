@@ -51,7 +51,7 @@ def _placed(scenario: Scenario, me: MemberId, told: GossipSettings) -> GossipSet
     settings = scenario.settings
     if not isinstance(settings, Strangers) or not settings.regions:
         return told
-    names = [member.name for member in member_names(scenario.size)]
+    names = [member.name for member in member_names(scenario.size, scenario.name_bytes)]
     number = next(place for place, name in enumerate(names) if me.name.startswith(name))
     return msgspec.structs.replace(told, region=f"r{number % settings.regions}")
 

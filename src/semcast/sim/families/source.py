@@ -21,7 +21,7 @@ from semcast.sim.stacks import StackFactory
 def _stack(scenario: Scenario, mutant: Mutant) -> StackFactory:
     settings = scenario.settings
     assert isinstance(settings, Querying)
-    names = member_names(scenario.size)
+    names = member_names(scenario.size, scenario.name_bytes)
     readers = {names[number].name for number in settings.readers}
     member = stack_of(scenario, msgspec.structs.replace(mutant, stack=None))
     reader = mutant.stack or Reader

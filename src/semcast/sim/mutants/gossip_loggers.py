@@ -1,6 +1,7 @@
 """Loggers, broken on purpose."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -10,6 +11,7 @@ from semcast.core.messages import Batch
 from semcast.core.outbox import Frame
 from semcast.protocols.gossip import Logger
 from semcast.protocols.gossip.admission import Admission
+from semcast.protocols.gossip.arriving import Arriving
 from semcast.protocols.gossip.closing import Inquiry
 from semcast.protocols.gossip.colleagues import Colleagues
 from semcast.protocols.gossip.copying import Copying
@@ -17,7 +19,7 @@ from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
-from semcast.protocols.gossip.frames import Closed, Entry, Join
+from semcast.protocols.gossip.frames import CONTROL, Closed, Entry, Join, Report
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Batched, Keys
@@ -25,6 +27,7 @@ from semcast.protocols.gossip.log import LogStream
 from semcast.protocols.gossip.placing import Placing
 from semcast.protocols.gossip.positions import Positions
 from semcast.protocols.gossip.publishing import Answer
+from semcast.protocols.gossip.pulling import Pulling
 from semcast.protocols.gossip.reading import Reading
 from semcast.protocols.gossip.records import Counted, Keyed, Record, Released, Replaced
 from semcast.protocols.gossip.retention import Retaining
@@ -537,6 +540,50 @@ class LeavesEndsInPart(Logger):
     """Takes a stream that ended for whole, though the disk is lost that had what others had not copied."""
 
     ending_kind = _Content
+
+
+_BESIDE = 24 + 19
+"""Bytes that a stream takes in a frame besides its name, and a gap."""
+
+
+class _Narrow(Pulling):
+    def _lacking(self, last: MemberId | None) -> list[LogStream]:  # noqa: ARG002
+        sizes = accumulate(len(sender.name) + _BESIDE for sender in self._books.streams)
+        first = sum(1 for size in sizes if size <= CONTROL)
+        lacking = [stream.contiguous < stream.known and stream for stream in self._books.streams.values()]
+        return [stream for stream in lacking[:first] if stream]
+
+
+class PullsTheFirstAlone(Logger):
+    """Asks other loggers for what its first streams lack, as long as a log has more than fit into a frame."""
+
+    pulling_kind = _Narrow
+
+
+class _InParts(Arriving):
+    def take(self, source: MemberId, frame: Report) -> list[Report]:  # noqa: ARG002
+        return [frame]
+
+
+class _HalfAdmission(Admission):
+    arriving_kind = _InParts
+
+
+class MovesInParts(Logger):
+    """Takes a session in with the first part of its position; of the rest, what it has itself."""
+
+    admission_kind = _HalfAdmission
+
+
+class _Narrator(Admission):
+    def _owed(self, row: Row) -> list[Entry]:
+        return [entry for entry in super()._owed(row) if entry[0] in self._books.streams]
+
+
+class ConfirmsWhatItHasHeardOf(Logger):
+    """Does not tell a session where it goes on in streams of which another logger alone has heard."""
+
+    admission_kind = _Narrator
 
 
 class NewLogAsksNobody(Logger):
