@@ -41,6 +41,7 @@ REGRESSIONS = {
     ): "a founder left before it was in the view, and another crashed: the third waits rightly",
     ("vsync", 948): "notes of a sender that others had replaced left an empty state at some members only",
     ("vsync", 269): "a program that waits for an answer in a view without a quorum was said to owe a message",
+    ("vsync", 751069): "an answer was received without what it answers, and outlived that and who knew it",
     ("s-rm", 125): "a program that never read, and never filled its queue, owed what waited for it",
     ("ring", 241): "a program that gave up on a confirmation, and read since, never sent again",
     ("s-rm", 77): "who reads and waits in one task takes its own messages into the reserve",

@@ -19,6 +19,7 @@ from semcast.protocols.vsync import Engine, Order, VirtualSynchrony
 from semcast.protocols.vsync.consensus_frames import ConsensusFrame, Decision
 from semcast.protocols.vsync.frames import Accept, Init, InView, Pred, StateChunk, Welcome
 from semcast.sim.mutants import MUTANTS, swarmed
+from semcast.sim.mutants.vsync import CausesNotAwaited
 from semcast.sim.mutants.vsync_ends import LeaverDeafAtOnce
 
 A = MemberId("a")
@@ -321,6 +322,21 @@ def reformed_with_older_state(lab: WatchedLab) -> None:
     assert len(lab["d"].views[-1]) == 5
 
 
+def causes_not_awaited(lab: WatchedLab) -> None:
+    """What a sends, and says about the order, comes to b alone; all have what b answers. Both crash."""
+    lab.lost = lambda _source, dest, frame: dest in "cde" and carries(frame, 0)
+    lab["d"].multicast(b"first")
+    lab["a"].multicast(b"second")
+    while len(lab["b"].messages) < 2:
+        lab.run(MS)
+    lab["b"].multicast(b"answer")
+    lab.run(20 * MS)
+    for name in "ab":
+        lab[name].crash()
+    lab.run(LONG)
+    assert lab["e"].views[-1] == ["c", "d", "e"]
+
+
 CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
     "acknowledged-after-pred": (
         acknowledged_after_pred,
@@ -335,6 +351,7 @@ CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
         "causal_delivery",
     ),
     "sets-order-not-safe": (sets_order_not_safe, TOKEN, "uniform_total_order"),
+    "causes-not-awaited": (causes_not_awaited, {**TOKEN, "uniform": False}, "semantic_causal_completeness"),
     "safe-with-f-votes": (safe_with_f_votes, {"uniform": True}, "vs_semantic_uniform_agreement"),
     "leaver-not-in-cut": (leaver_not_in_cut, {"uniform": True}, "vs_semantic_uniform_agreement"),
     "skipped-before-causes": (skipped_before_causes, CAUSAL, "causal_delivery"),
@@ -352,6 +369,8 @@ CASES: dict[str, tuple[Script, dict[str, Any], str]] = {
 
 def _founders(name: str) -> str:
     """Who has founded the group before a script begins."""
+    if name == "causes-not-awaited":
+        return "abcde"
     return "" if name in ("promise-not-synced", "acceptance-not-synced", "tail-ignored") else "abc"
 
 
@@ -403,6 +422,15 @@ def test_the_mistake_is_caught_by_name(name: str) -> None:
     lab = WatchedLab(kind, _founders(name), **given)
     script(lab)
     assert caught_by in lab.broken()
+
+
+def test_without_its_causes_a_message_comes_before_them() -> None:
+    """What is left when a view ends is lined up sender by sender: the answer of b before what d asked."""
+    script, given, _ = CASES["causes-not-awaited"]
+    for kind, right in ((VirtualSynchrony, True), (CausesNotAwaited, False)):
+        lab = WatchedLab(kind, "abcde", **given)
+        script(lab)
+        assert ("causal_delivery" not in lab.broken()) is right
 
 
 def test_no_mutant_is_without_a_test() -> None:

@@ -2,7 +2,8 @@
 
 What is said is always (rank, upto): next come the messages of this member up to that one, whichever of them
 were not purged. So a decision is short however many messages it orders, and gaps do no harm. The order is
-causal as well: what a message can have been caused by was delivered, hence ordered, before it was sent.
+causal as well: what a message can have been caused by was delivered, hence ordered, before it was sent. That
+order must be known where the message is: else its causes may be lost with who knew it, when the view ends.
 """
 
 from bisect import bisect_right
@@ -27,6 +28,8 @@ class TotalOrder(FifoOrder):
         """By rank, up to where messages are lined up."""
         self.assigned = list(lines.queued)
         """By rank, up to where it is known when their turn comes."""
+        self.learnt = position
+        """The position of the last message of another member that was lined up: the program may know it."""
         self._held: list[deque[Batch]] = [deque() for _ in range(size)]
         self._withdrawn: list[set[int]] = [set() for _ in range(size)]  # messages that were purged while held
         self._turns: deque[tuple[int, int, int, int]] = deque()  # (rank, upto), and which message said so
@@ -118,6 +121,8 @@ class TotalOrder(FifoOrder):
                 held.appendleft(batch.cut(upto + 1, batch.last))
                 batch = batch.cut(batch.first, upto)
             self._append(rank, batch, self.position + batch.first - start)
+            if rank != self.lines.rank:
+                self.learnt = self.position + batch.last - start
         if self._watched and rank == self.lines.rank:
             for number in self._watched:
                 if start < number <= upto:

@@ -63,6 +63,7 @@ MUTANTS: dict[str, dict[str, Mutant]] = {
         "old-chunk-accepted": Mutant(vsync_life.OldChunkAccepted, by_chance=False),
         "stamp-lost-with-run": Mutant(vsync.StampLostWithRun, by_chance=False),
         "sets-order-not-safe": Mutant(vsync.SetsOrderNotSafe, by_chance=False),
+        "causes-not-awaited": Mutant(vsync.CausesNotAwaited, by_chance=False),
         "safe-with-f-votes": Mutant(vsync.SafeWithFVotes),
         "confirmed-safe-at-once": Mutant(vsync.ConfirmedSafeAtOnce),
         "confirmed-in-the-next-view": Mutant(vsync_ends.ConfirmedInTheNextView),

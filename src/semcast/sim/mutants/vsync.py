@@ -122,6 +122,17 @@ class SetsOrderNotSafe(OtherOrder):
     instead: ClassVar = {TokenOrder: _UnsafeOrders}
 
 
+class _HastyOrder(TokenOrder):
+    def ready(self, rank: int, head: bytes) -> bool:  # noqa: ARG002
+        return True
+
+
+class CausesNotAwaited(OtherOrder):
+    """In total order a message is received where its causes, or their order, are not known."""
+
+    instead: ClassVar = {TokenOrder: _HastyOrder}
+
+
 class _TirelessOrder(BatchOrder):
     def takes_part(self) -> bool:
         return True

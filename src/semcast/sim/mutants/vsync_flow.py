@@ -135,13 +135,13 @@ class NobodyStops(VirtualSynchrony):
 class _QueuedCommands(TokenOrder):
     def accept(self, rank: int, part: Batch) -> None:
         super().accept(rank, part)
-        if part.head:
+        if self.is_command(part):
             self._held[rank].append(part.cut(part.first, part.first))
 
 
 class _CommandStream(ViewStream):
     def deliver(self, most: int) -> list[Batch]:
-        return [batch for batch in super().deliver(most) if not batch.head]
+        return [batch for batch in super().deliver(most) if not self.order.is_command(batch)]
 
 
 class CommandsInQueue(OtherOrder):
