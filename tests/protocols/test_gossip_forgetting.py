@@ -7,6 +7,7 @@ from semcast.core import MemberId
 from semcast.core.events import Answered, Left
 from semcast.core.ids import MILLISECOND, SECOND
 from semcast.protocols.gossip import Logger, Member, Protocol, Retention
+from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.frames import Disown, Disowned
 from semcast.sim.mutants import MUTANTS
 
@@ -112,6 +113,34 @@ def test_who_decided_is_forgotten_and_another_decides() -> None:
     lab.run(SECOND)
     assert [note.seq for note in lab.notes("l", "closed")] == [1]
     assert lab.got("q") == [b"1"]
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+@pytest.mark.parametrize("kind", [None, "first-answer-stands"])
+def test_who_held_something_is_asked_again(kind: str | None, forgotten: bool) -> None:
+    """rpbcast 161218: q said that it has the message, and let go of it, as l had it on disk; l is lost."""
+    lab = Several(logger=mutant(kind) if kind else Logger, homes={"q": "k"})
+    lab.run(SHORT)
+    lab.carries = lambda _source, dest, frame: not (isinstance(frame, Data) and dest in ("k", "r"))
+    lab.seats["p"].multicast(b"1")
+    lab.flow()
+    lab.fail("p")
+    lab.run(30 * MILLISECOND)
+    assert [note.seq for note in lab.notes("l", "log")] == [1]
+    lab.run(SHORT)
+    assert not lab.notes("k", "closed"), "l has it, and k does not"
+    lab.lose_disk("l")
+    if forgotten:
+        forget(lab, "k", "l")
+    else:
+        lab.restart("l")
+    lab.carries = lambda *_: True
+    lab.run(2 * SECOND)
+    assert [note.seq for note in lab.notes("k", "closed")] == ([1] if kind is None else [])
+    assert lab.got("q") == [b"1"]
+    assert lab.got("r") == []
+    lost = [(note.seq, note.level) for note in lab.notes("r", "lost")]
+    assert lost == ([(1, "abandoned")] if kind is None else [])
 
 
 def test_a_session_comes_back_without_the_word_of_a_forgotten_logger() -> None:

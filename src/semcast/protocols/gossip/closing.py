@@ -4,6 +4,10 @@ The paper leaves the gaps of a sender that crashed for good. Here the logger ask
 it holds beyond the log, and the highest number it has heard of; gathers that; and then says what nobody has,
 so that receivers can go on. Nobody who was asked takes that stream from anywhere but the log afterwards: else
 something could turn up at one of them after all have given it up.
+
+Who has said that it holds something is asked again as long as the log lacks that: it lets go of what another
+logger has on disk, and that logger may be forgotten, or lose its disk, before the message is here. Its last
+whole answer counts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,8 +23,22 @@ class Answers:
 
     def __init__(self) -> None:
         self.after = 0
+        """Up to where the answer that it is giving has come."""
         self.done = False
+        """Whether it has given a whole one."""
         self.held: list[Span] = []
+        """What it holds, by the last whole answer; of the first one, what has come of it."""
+        self._parts: list[Span] = []
+
+    def take(self, held: list[Span], *, more: bool) -> None:
+        """The next part of an answer."""
+        self._parts = [*self._parts, *held] if self.after else list(held)
+        if more and held:
+            self.after = max(self.after, held[-1][1])
+        if not more:
+            self.after, self.done = 0, True
+        if not more or not self.done:
+            self.held = self._parts
 
 
 class Inquiry:
@@ -41,22 +59,19 @@ class Inquiry:
         self._answers: dict[MemberId, Answers] = {}
 
     def questions(self, sessions: Iterable[MemberId]) -> Iterator[tuple[MemberId, Inquire]]:
-        """Whom to ask, and what: those that have not said all yet."""
+        """Whom to ask, and what: who has not said all yet, or said that it holds what is not here."""
         for member in sessions:
             answers = self._answers.setdefault(member, Answers())
-            if not answers.done:
+            if not answers.done or self.lacking(member):
                 yield member, Inquire(self.stream.sender, answers.after, self.closing)
 
     def on_holding(self, source: MemberId, frame: Holding) -> None:
         """A session says what it has."""
         answers = self._answers.get(source)
-        if answers is None or answers.done or frame.after != answers.after:
+        if answers is None or frame.after != answers.after:
             return
         self._known = max(self._known, frame.known, *(last for _, last in frame.held), 0)
-        answers.held += frame.held
-        answers.done = not frame.more
-        if frame.more and frame.held:
-            answers.after = max(answers.after, frame.held[-1][1])
+        answers.take(frame.held, more=frame.more)
 
     def lacking(self, source: MemberId) -> list[Span]:
         """What a session has and the log does not."""

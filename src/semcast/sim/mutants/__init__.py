@@ -158,6 +158,7 @@ _LOGGERS: dict[str, Mutant] = {
     "recollected-message-readded": Mutant(logger=gossip_loggers.RecollectedMessageReadded),
     "asks-senders-only": Mutant(logger=gossip_loggers.AsksSendersOnly, by_chance=False),
     "asks-nobody": Mutant(logger=gossip_loggers.AsksNobody),
+    "first-answer-stands": Mutant(logger=gossip_loggers.FirstAnswerStands, by_chance=False),
     "no-holes": Mutant(logger=gossip_loggers.NoHoles),
     "one-speaks-for-all": Mutant(logger=gossip_loggers.OneSpeaksForAll),
     "confirm-before-replicated": Mutant(logger=gossip_loggers.ConfirmBeforeReplicated),

@@ -1,6 +1,6 @@
 """Loggers, broken on purpose."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -19,7 +19,7 @@ from semcast.protocols.gossip.data import Data
 from semcast.protocols.gossip.departing import Departing
 from semcast.protocols.gossip.ending import Ending
 from semcast.protocols.gossip.forgetting import Forgetting
-from semcast.protocols.gossip.frames import CONTROL, Closed, Entry, Join, Report
+from semcast.protocols.gossip.frames import CONTROL, Closed, Entry, Inquire, Join, Report
 from semcast.protocols.gossip.intake import Intake
 from semcast.protocols.gossip.journal import Journal, Then
 from semcast.protocols.gossip.keys import Batched, Keys
@@ -150,6 +150,19 @@ class AsksNobody(Logger):
     """Closes a stream with what is in the log."""
 
     inquiry_kind = _AsksNobody
+
+
+class _FirstAnswerStands(Inquiry):
+    def questions(self, sessions: Iterable[MemberId]) -> Iterator[tuple[MemberId, Inquire]]:
+        for member, question in super().questions(sessions):
+            if not self._answers[member].done:
+                yield member, question
+
+
+class FirstAnswerStands(Logger):
+    """Waits for what a session once said that it holds, though it has let go of that: for ever."""
+
+    inquiry_kind = _FirstAnswerStands
 
 
 class _NoHoles(Inquiry):
