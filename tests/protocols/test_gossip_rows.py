@@ -3,10 +3,11 @@
 from tests.protocols.gossiplab import GossipLab
 from tests.protocols.severallab import SHORT, Several
 
-from semcast.core import MemberId
-from semcast.core.ids import SECOND
+from semcast.core import Frame, MemberId
+from semcast.core.ids import MILLISECOND, SECOND
 from semcast.lab.seat import Seat
 from semcast.protocols.gossip import Logger
+from semcast.protocols.gossip.frames import Confirm, Join, Share
 from semcast.protocols.gossip.rows import Row, Rows
 
 
@@ -81,3 +82,41 @@ def test_a_log_with_many_sessions_that_are_over_is_not_written_anew_all_the_time
     written = lab.disk.next
     lab.run(SECOND)
     assert lab.disk.next == written
+
+
+def shares(lab: Several, *lost: type[Frame]) -> tuple[int, int]:
+    """How often a row is said in a second, and a member asks to be admitted, where some frames are lost."""
+    found: list[Frame] = []
+
+    def carries(_source: str, _dest: str, frame: Frame) -> bool:
+        found.append(frame)
+        return not isinstance(frame, lost)
+
+    lab.carries = carries
+    lab.run(SECOND)
+    return sum(isinstance(each, Share) for each in found), sum(isinstance(each, Join) for each in found)
+
+
+def test_rows_are_said_until_they_are_answered_also_where_that_takes_longer_than_a_round() -> None:
+    """rpbcast 760030: an answer counted only for what was said in the same round: rows were said for ever."""
+    lab = Several(latency=15 * MILLISECOND)
+    lab.run(2 * SECOND)
+    assert shares(lab) == (0, 0)
+    lab.seats["p"].multicast(b"1")
+    assert shares(lab)[0] > 0
+    lab.run(SECOND)
+    assert shares(lab) == (0, 0)
+
+
+def test_who_asks_again_to_be_admitted_does_not_have_its_row_said_anew() -> None:
+    """rpbcast 760030: with rows of all who asked again the network was so full that nobody was admitted."""
+    lab = Several(log_acks=2, report=10 * SECOND)
+    said, asked = shares(lab, Confirm)
+    assert said > 0
+    assert asked > 0
+    said, asked = shares(lab, Confirm)
+    assert said == 0
+    assert asked > 0
+    lab.carries = lambda *_: True
+    lab.run(SHORT)
+    assert lab.seats["q"].stack.phase() == "operational"

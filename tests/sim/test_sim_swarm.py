@@ -51,6 +51,7 @@ REGRESSIONS = {
     ("source", 716222): "a session was on disk, and recorded as that only once it had come a second time",
     ("sessions", 717078): "a session began after what its own program had sent meanwhile, and not read",
     ("rpbcast", 161218): "a stream was never closed: a session had let go of what it had said that it holds",
+    ("rpbcast", 760030): "loggers far apart said each session to each other for ever, and admitted nobody",
 }
 
 

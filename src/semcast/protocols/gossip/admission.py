@@ -119,7 +119,8 @@ class Admission:
             why = f"the log has {_MOST} sessions; those of programs that were killed end in time"
             self._refuse(source, Refused(frame.attempt, source.incarnation, why))
             return
-        if row is None or row.attempt < frame.attempt:
+        new = row is None or row.attempt < frame.attempt
+        if row is None or new:
             try:
                 through = dict(former.through) if former is not None else self._beginning(frame, source)
             except (RefusedError, OffsetError) as error:
@@ -133,7 +134,7 @@ class Admission:
         elif row.attempt > frame.attempt:
             return  # it has asked another logger since
         row.heard_at, row.here, row.away = now, True, False
-        self._journal.then(lambda _now: self._admitted(source, frame.attempt))
+        self._journal.then(lambda _now: self._admitted(source, frame.attempt, new=new))
 
     def _refuse(self, source: MemberId, refused: Refused) -> None:
         self._refused[source] = refused
@@ -163,15 +164,18 @@ class Admission:
             if member.name == name:
                 self._confirm(member, attempt)
 
-    def _admitted(self, member: MemberId, attempt: int) -> None:
-        """The row is on disk here."""
+    def _admitted(self, member: MemberId, attempt: int, *, new: bool) -> None:
+        """The row is on disk here. For who asks again it is not said anew to others: it is on its way."""
         row = self._books.rows.of(member)
         if row is None or row.attempt != attempt:
             return
         self._out.deliver(Note("admit", members=(member,), order=attempt))
-        self._colleagues.changed(member.name)
         self._unconfirmed[member] = attempt
-        if self._settings.log_acks > 1:
+        if new:
+            self._colleagues.changed(member.name)
+        else:
+            self._colleagues.spread(row)
+        if new and self._settings.log_acks > 1:
             self._colleagues.share()
         self._confirm(member, attempt)
 

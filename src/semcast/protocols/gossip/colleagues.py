@@ -24,6 +24,8 @@ _ROWS = 32
 """Rows that are shared with a colleague in a round."""
 _UNANSWERED = 1024
 """Frames of rows that may be on their way."""
+_TIMES = 128
+"""How often a row may have been said, and not answered yet."""
 _SPARE = 1024
 """Streams that are not in the log, of which promises are remembered for a while."""
 
@@ -36,8 +38,9 @@ class Colleague:
         self.promises: dict[MemberId, tuple[int, int]] = {}
         """By stream: below which number it admits nobody, and what it has on disk without a gap."""
         self.serial = 0
-        self.unshared: dict[str, set[int]] = {}
-        """Names of sessions of which it may not know all, and the frames on their way that say it."""
+        self.unshared: dict[str, list[set[int]]] = {}
+        """Names of sessions of which it may not know all, and the frames on their way that say it: each time
+        it was said since it changed. The answer may take longer than a round."""
         self.has: dict[str, tuple[int, int]] = {}
         """How new the rows are that it has on disk."""
 
@@ -157,9 +160,9 @@ class Colleagues:
         if log > colleague.log:
             colleague.begin(log)
             for row in self._books.rows.all():
-                colleague.unshared[row.member.name] = set()
+                colleague.unshared[row.member.name] = []
             for member in self._books.rows.dismissed():
-                colleague.unshared[member.name] = set()
+                colleague.unshared[member.name] = []
 
     def on_begin(self, source: MemberId, log: int) -> None:
         """A colleague has a new log."""
@@ -192,14 +195,14 @@ class Colleagues:
             return
         for other, colleague in self._others.items():
             if source is None or other != source.name:
-                colleague.unshared[name] = set()
+                colleague.unshared[name] = []
 
     def spread(self, row: Row) -> None:
         """Make sure of those that are not known to have a row: also who told this one of it."""
         name = row.member.name
         for colleague in self._others.values():
             if colleague.has.get(name, (-1, 0)) < row.age:
-                colleague.unshared.setdefault(name, set())
+                colleague.unshared.setdefault(name, [])
 
     def forget_session(self, name: str) -> None:
         """A session has been over for long: nothing is said of it any more."""
@@ -213,9 +216,9 @@ class Colleagues:
             known = self._others[colleague.name]
             some = [name for name, _ in zip(known.unshared, range(_ROWS), strict=False)]
             for name in some:
-                del known.unshared[name]  # others come first, next time
+                said = known.unshared.pop(name)  # others come first, next time
                 frames = list(self._shares(name, colleague.name))
-                known.unshared[name] = {frame.serial for frame in frames}
+                known.unshared[name] = [*said[-_TIMES:], {frame.serial for frame in frames}]
                 for frame in frames:
                     self._out.send(colleague, frame)
 
@@ -245,11 +248,12 @@ class Colleagues:
             return None
         colleague = self._others[to]
         colleague.has[name] = max(age, colleague.has.get(name, (0, 0)))
-        awaited = colleague.unshared.get(name, set())
-        if serial in awaited:
-            awaited.discard(serial)
-            if not awaited:
-                del colleague.unshared[name]
+        for awaited in colleague.unshared.get(name, []):
+            if serial in awaited:
+                awaited.discard(serial)
+                if not awaited:
+                    del colleague.unshared[name]
+                break
         return name
 
     def copies(self, row: Row) -> int:
