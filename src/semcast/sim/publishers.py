@@ -65,7 +65,7 @@ class Publisher(LogClient):
 
     def __init__(self, me: MemberId, settings: Publishing, rng: Random, out: Outbox) -> None:
         super().__init__(me, settings.gateway, rng, out)
-        self._who = me.name
+        self._who = me.name.rstrip("-")  # without what long names are filled with: stages are named after it
         self._settings = settings
         self._rng = rng
         self._batch = 0
